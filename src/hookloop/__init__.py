@@ -1,0 +1,1 @@
+"""hookloop: a training loop that only trains, and hooks for everything else."""

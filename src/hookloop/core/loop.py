@@ -1,0 +1,300 @@
+"""The loop: it owns the clocks, fires the events, stops at safe points, and always ends properly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from hookloop.core.context import HookContext
+from hookloop.core.costs import HookCost
+from hookloop.core.manager import HookManager
+from hookloop.core.signals import SECOND, SignalWatch
+from hookloop.core.state import HookFailures, StopRequest, TrainerState
+from hookloop.errors import HookStateError, WorkloadError
+
+Plain = Any
+Outcome = Literal["completed", "stopped", "interrupted", "failed"]
+
+LOOP_VERSION = 1
+BY_SIGNAL = "signal"
+_EXIT_CODES: Mapping[str, int] = {"completed": 0, "stopped": 0, "failed": 4}
+
+
+class Workload(Protocol):
+    """What a loop drives: something that trains, one epoch at a time."""
+
+    def is_finished(self, loop: TrainingLoop) -> bool:
+        """Tell whether there is nothing left to train."""
+        ...
+
+    def run_epoch(self, loop: TrainingLoop) -> bool | None:
+        """Train one epoch, telling the loop of each thing done; False if it left early at a safe point."""
+        ...
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return all that is needed to go on with the same bits."""
+        ...
+
+    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
+        """Go on from a saved state."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """How a run ended."""
+
+    outcome: Outcome
+    stop: StopRequest | None
+    clocks: dict[str, float]
+    failures: dict[str, HookFailures]
+    costs: tuple[HookCost, ...]
+    signal: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What a command should exit with: 0, 4 when failed, 128 + the signal when interrupted."""
+        if self.outcome == "interrupted":
+            return 130 if self.signal is None else 128 + self.signal
+        return _EXIT_CODES[self.outcome]
+
+
+class TrainingLoop:
+    """Drives a workload epoch by epoch and tells the hooks.
+
+    The workload calls the loop's verbs (``rollout``, ``step``, ``minibatch_start`` ...) as it works; the loop
+    counts and fires. Nobody else writes the clocks.
+
+    Args:
+        workload: What to train.
+        hooks: A HookManager, or a list of hooks in any dialect.
+        state: The state of a run to go on with; a new one by default.
+        watch_signals: Take SIGINT and SIGTERM while running.
+        second_signal: ``raise`` or ``exit``: what a second signal does.
+        time_ns: The stopwatch behind the clock ``seconds``.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        hooks: HookManager | list[object] | None = None,
+        *,
+        state: TrainerState | None = None,
+        context: HookContext | None = None,
+        watch_signals: bool = True,
+        second_signal: SECOND = "raise",
+        time_ns: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self.workload = workload
+        self.hooks = hooks if isinstance(hooks, HookManager) else HookManager(time_ns=time_ns)
+        if not isinstance(hooks, HookManager):
+            for hook in hooks or ():
+                self.hooks.add(hook)
+        self.context = context if context is not None else HookContext(state=state)
+        self.state = self.context.state
+        self.clocks = self.state.clocks
+        self.emit = self.hooks.emit
+        self._watches_signals = watch_signals
+        self._signals = SignalWatch(second_signal)
+        self._time_ns = time_ns
+        self._is_running = False
+        self.hooks.bind(self.context)
+
+    # The run
+
+    def run(self) -> LoopResult:
+        """Train until the workload is finished, a hook asks to stop, a signal comes, or something fails."""
+        if self._is_running:
+            raise WorkloadError("This loop is running already; make a second one for a second run.")
+        self._is_running = True
+        self._signals.received = None
+        if self._watches_signals:
+            with self._signals:
+                return self._run()
+        return self._run()
+
+    def should_leave(self) -> bool:
+        """Tell, at a safe point, whether to stop here; every rank is told the same.
+
+        The loop asks between epochs. A workload with long epochs asks at safe points of its own and then
+        returns False from ``run_epoch``.
+        """
+        if self._signals.received is not None and self.state.stop is None:
+            self._request_stop_by_signal()
+        asked = self.hooks.ranks.gather(self.state.stop)
+        self.state.stop = next((stop for stop in asked if stop is not None), None)
+        return self.state.stop is not None
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return everything that makes the run go on with the same bits: state, hooks and workload."""
+        hooks = self.hooks.state_dict()  # first: it joins background hooks, which may still write the state
+        return {
+            "version": LOOP_VERSION,
+            "state": self.state.state_dict(),
+            "hooks": hooks,
+            "workload": self.workload.state_dict(),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Plain], *, strict: bool = True) -> None:
+        """Go on from a saved state; call it before ``run``."""
+        if saved.get("version") != LOOP_VERSION:
+            raise HookStateError(
+                f"The saved loop has version {saved.get('version')!r}; this hookloop reads version {LOOP_VERSION}."
+            )
+        self.state.load_state_dict(saved["state"])
+        self.state.outcome = None
+        self.state.attempt += 1
+        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
+            self.state.stop = None  # an interrupt ends an attempt, not the run
+        self.workload.load_state_dict(saved["workload"])
+        self.hooks.load_state_dict(saved["hooks"], strict=strict)
+
+    # What the workload tells
+
+    @contextmanager
+    def rollout(self) -> Generator[None]:
+        """Surround collection."""
+        self.state.stop_rollout = False
+        self.emit.rollout_start(self.context)
+        yield
+        self.emit.rollout_end(self.context)
+
+    def step(self, env_steps: int = 1, episodes: int = 0) -> None:
+        """Count one vector step, and the episodes that ended with it."""
+        self.clocks.env_steps += env_steps
+        self.clocks.episodes += episodes
+        self.emit.step_end(self.context)
+        if episodes:
+            self.emit.episode_end(self.context)
+
+    @contextmanager
+    def train_phase(self) -> Generator[None]:
+        """Surround all optimisation of an epoch."""
+        self.state.stop_update_epoch = False
+        self.state.update_epoch = 0
+        self.state.mb_idx = 0
+        self.emit.train_phase_start(self.context)
+        yield
+        self.emit.train_phase_end(self.context)
+
+    def update_epoch_done(self) -> None:
+        """Count one pass over the experience or the data."""
+        self.clocks.update_epochs += 1
+        self.state.update_epoch += 1
+        self.state.mb_idx = 0
+
+    def minibatch_start(self, batch: object = None) -> None:
+        """Tell that a batch is ready."""
+        self.context.batch = batch
+        self.context.batch_idx = self.state.mb_idx
+        self.emit.minibatch_start(self.context)
+
+    def gradients(self) -> None:
+        """Tell that gradients are whole: after backward and unscale, before clipping."""
+        self.emit.gradients(self.context)
+
+    def optimizer_step(self) -> None:
+        """Count an optimizer step, after it and before gradients are zeroed."""
+        self.clocks.optimizer_steps += 1
+        self.emit.optimizer_step(self.context)
+
+    def minibatch_end(self, loss: object = None) -> None:
+        """Count a minibatch, stepped or not."""
+        self.clocks.minibatches += 1
+        self.context.loss = loss
+        self.context.batch_idx = self.state.mb_idx
+        self.emit.minibatch_end(self.context)
+        self.state.mb_idx += 1
+
+    @contextmanager
+    def evaluation(self, evaluation: object = None) -> Generator[dict[str, Plain]]:
+        """Surround one evaluation or validation; put its metrics into the mapping it yields."""
+        self.context.evaluation = evaluation
+        outer, self.context.metrics = self.context.metrics, {}
+        self.emit.evaluation_start(self.context)
+        try:
+            yield self.context.metrics
+            self.emit.evaluation_end(self.context)
+        finally:
+            self.context.metrics = outer
+
+    # Inside
+
+    def _run(self) -> LoopResult:
+        self.clocks.start(self._time_ns)
+        self.context.outcome, self.context.exception = None, None
+        error: BaseException | None = None
+        try:
+            self.hooks.start(self.context)
+            self.context.outcome = self._train()
+        except BaseException as raised:
+            error = raised
+            self.context.exception = raised
+            self.context.outcome = "interrupted" if isinstance(raised, KeyboardInterrupt) else "failed"
+            raise
+        finally:
+            self._finish(error)
+        return self._result()
+
+    def _train(self) -> Outcome:
+        while not self.workload.is_finished(self):
+            if self.should_leave():
+                return self._leave()
+            self.emit.epoch_start(self.context)
+            has_left_early = self.workload.run_epoch(self) is False
+            if has_left_early:
+                if not self.should_leave():
+                    raise WorkloadError(
+                        "run_epoch returned False, but nobody asked to stop; return False only after should_leave()."
+                    )
+                return self._leave()
+            self.clocks.epochs += 1
+            self.clocks.refresh_seconds()
+            self.emit.epoch_end(self.context)
+            self._tidy_up()
+        return "completed"
+
+    def _leave(self) -> Outcome:
+        self.emit.stop_requested(self.context)
+        assert self.state.stop is not None
+        return "interrupted" if self.state.stop.by == BY_SIGNAL else "stopped"
+
+    def _tidy_up(self) -> None:
+        self.hooks.check_budgets()
+        if not self.hooks.has_reporter:
+            self.state.pending_metrics.clear()
+
+    def _finish(self, error: BaseException | None) -> None:
+        """End the run exactly once, and close in every case, whatever goes wrong on the way."""
+        self.clocks.refresh_seconds()
+        self.state.outcome = self.context.outcome
+        try:
+            self.hooks.end(self.context, error)
+        except BaseException as late:
+            self.state.outcome = self.context.outcome = "failed"
+            error = late
+            raise
+        finally:
+            try:
+                self.hooks.close(self.context, error)
+            finally:
+                self.clocks.stop()
+                self._is_running = False
+
+    def _request_stop_by_signal(self) -> None:
+        reason = f"received {self._signals.name}"
+        self.state.stop = StopRequest(BY_SIGNAL, reason, self.clocks.epochs, self.clocks.env_steps)
+
+    def _result(self) -> LoopResult:
+        outcome: Any = self.context.outcome
+        return LoopResult(
+            outcome=outcome,
+            stop=self.state.stop,
+            clocks=self.clocks.reading(),
+            failures=dict(self.state.failures),
+            costs=tuple(self.hooks.costs()),
+            signal=self._signals.received,
+        )

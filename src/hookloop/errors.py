@@ -1,0 +1,79 @@
+"""The exceptions a caller may want to catch, and the words for a near miss.
+
+::
+
+    HookloopError
+    ├── RegistrationError (ValueError)      a hook was refused before the first step
+    │   ├── UnknownNameError (LookupError)  a misspelt event, option, parameter, clock, key or plugin
+    │   ├── NameClashError                  two hooks claim one name
+    │   └── OrderError                      a cycle, a missing provider, a stage turned round
+    ├── ScheduleError (ValueError)          a schedule that means nothing
+    ├── HookResultError (TypeError)         a hook returned something that is not metrics
+    ├── HookStateError (ValueError)         a checkpoint does not fit the hooks or the state
+    ├── WorkloadError (RuntimeError)        a workload broke the loop's contract
+    ├── ConfigError (ValueError)            a file or mapping that is not a valid configuration
+    └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HookloopError(Exception):
+    """The root of everything hookloop raises on purpose."""
+
+
+class RegistrationError(HookloopError, ValueError):
+    """A hook was refused, before the first step, because of how it is written or declared."""
+
+
+class UnknownNameError(RegistrationError, LookupError):
+    """A name was used that is not known where it stands."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str], *, where: str = "") -> None:
+        place = f" {where}" if where else ""
+        super().__init__(f"There is no {what} {name!r}{place}.{did_you_mean(name, known)}")
+
+
+class NameClashError(RegistrationError):
+    """Two hooks claim the same name, under which their state would be saved."""
+
+
+class OrderError(RegistrationError):
+    """The declared order cannot be kept: a cycle, a missing provider, or a stage turned round."""
+
+
+class ScheduleError(HookloopError, ValueError):
+    """A schedule that can never mean anything, or a text that is no schedule."""
+
+
+class HookResultError(HookloopError, TypeError):
+    """A hook returned something other than a mapping of metrics or None."""
+
+
+class HookStateError(HookloopError, ValueError):
+    """Saved state does not fit the hooks, or a hook's state cannot be saved."""
+
+
+class WorkloadError(HookloopError, RuntimeError):
+    """A workload did something the loop's contract rules out."""
+
+
+class ConfigError(HookloopError, ValueError):
+    """A configuration file or mapping is not valid."""
+
+
+class MissingExtraError(HookloopError, ModuleNotFoundError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra {extra!r}: pip install 'hookloop[{extra}]'")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error message: the nearest right answer, or all of them."""
+    names = sorted(set(known))
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    return f" Known: {', '.join(names)}." if names else ""
