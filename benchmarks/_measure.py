@@ -93,9 +93,7 @@ def time_interleaved(contenders: Sequence[Contender], *, seconds: float) -> list
     while perf_counter_ns() < deadline_ns or len(samples[0]) < MIN_WINDOWS:
         for spin, window_calls, sample in zip(spins, calls, samples, strict=True):
             spin(window_calls // 5 or 1)
-            started = perf_counter_ns()
-            spin(window_calls)
-            sample.append((perf_counter_ns() - started) / window_calls)
+            sample.append(_elapsed_ns(spin, window_calls) / window_calls)
     return [Timing(min(sample), statistics.median(sample)) for sample in samples]
 
 
@@ -111,12 +109,17 @@ def time_steps(steps: Sequence[Callable[[], None]], *, rounds: int, block: int =
     return samples
 
 
-def noise_floor(groups: Sequence[Sequence[Timing]]) -> Ratio:
-    """Return the largest relative spread within a group of timings of one and the same thing."""
-    return Ratio(
-        max(_spread([timing.ns_min for timing in group]) for group in groups),
-        max(_spread([timing.ns_median for timing in group]) for group in groups),
+def middle(copies: Sequence[Timing]) -> Timing:
+    """Return the median over copies of one thing: where a copy lies in memory can cost or save a fifth."""
+    return Timing(
+        statistics.median(copy.ns_min for copy in copies),
+        statistics.median(copy.ns_median for copy in copies),
     )
+
+
+def noise_floor(copies: Sequence[Timing]) -> Ratio:
+    """Return the relative spread between copies of one thing, which differ in nothing but luck."""
+    return Ratio(_spread([copy.ns_min for copy in copies]), _spread([copy.ns_median for copy in copies]))
 
 
 @contextmanager
@@ -186,9 +189,7 @@ def _with_own_code(spin: Spin) -> Spin:
     # CPython specialises each call site in place. Contenders built by one factory share its code object and
     # would undo each other's specialisation at every turn, which no training loop does to itself.
     assert isinstance(spin, FunctionType)
-    return FunctionType(
-        spin.__code__.replace(), spin.__globals__, spin.__name__, spin.__defaults__, spin.__closure__
-    )
+    return FunctionType(spin.__code__.replace(), spin.__globals__, spin.__name__, spin.__defaults__, spin.__closure__)
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -205,9 +206,15 @@ def _version_of(package: str, module: str) -> str | None:
 def _calls_per_window(spin: Spin) -> int:
     calls = 1
     while True:
-        started = perf_counter_ns()
-        spin(calls)
-        elapsed = perf_counter_ns() - started
+        # The best of three: a first call that builds something lazily would pass for a slow contender, and
+        # its windows would then be too short to time.
+        elapsed = min(_elapsed_ns(spin, calls) for _ in range(3))
         if elapsed >= WINDOW_NS / 2:
             return max(1, round(calls * WINDOW_NS / elapsed))
         calls *= 2
+
+
+def _elapsed_ns(spin: Spin, calls: int) -> int:
+    started = perf_counter_ns()
+    spin(calls)
+    return perf_counter_ns() - started

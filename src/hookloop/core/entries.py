@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,9 @@ class Entry:
     is_started: bool = False
     runner: BackgroundRunner | None = None
     config: dict[str, Plain] | None = None
+    """The configuration it was built from, if it was."""
+    given: Mapping[str, object] = field(default_factory=dict[str, object])
+    """The options given at registration, as they were written."""
     over_budget: str | None = None
 
     @property

@@ -12,6 +12,7 @@ from hookloop.core.context import HookContext
 from hookloop.core.costs import HookCost, log, over_budget
 from hookloop.core.entries import Entry
 from hookloop.core.events import Event, EventTable
+from hookloop.core.hook_config import add_from_config, to_config
 from hookloop.core.memory import load_hooks, save_hooks
 from hookloop.core.options import ON_ERROR
 from hookloop.core.ranks import Ranks, SingleProcess
@@ -292,6 +293,16 @@ class HookManager:
                     log.warning("hook %r %s", entry.name, excess)
             entry.over_budget = excess
         return found
+
+    # Configuration
+
+    def add_config(self, items: object) -> list[str]:
+        """Build and add the hooks that a configuration lists, and return their names."""
+        return add_from_config(self, items)
+
+    def to_config(self) -> list[dict[str, Plain]]:
+        """Return the configuration that recreates these hooks, schedules and overrides included."""
+        return to_config(self.entries())
 
     # Memory
 

@@ -50,6 +50,7 @@ class Roster:
         self._claim_all([hook, *(entry.hook for entry in made if entry.hook is not hook)])
         for entry in made:
             entry.config = config
+            entry.given = dict(given) if entry.hook is hook else {}
             self.entries[entry.name] = entry
         self.roots.append(hook)
         return name, made

@@ -74,6 +74,9 @@ class Leaf(Schedule):
     is_instant: ClassVar[bool] = False
     """Whether passing a tick counts (instants), or only standing on one (spans)."""
 
+    is_code: ClassVar[bool] = False
+    """Whether a function decides, which no text can hold."""
+
     @property
     def counted_on(self) -> str | None:
         """The clock of the ticks; None where none was named."""
@@ -291,6 +294,8 @@ class When(Leaf):
     """Looks at which ``predicate(context)`` holds. Opaque: asked each time, never looked ahead."""
 
     predicate: Callable[[HookContext], object]
+
+    is_code: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not callable(self.predicate):

@@ -1,0 +1,5 @@
+"""``python -m hookloop``."""
+
+from hookloop.cli.main import main
+
+main()

@@ -1,0 +1,8 @@
+"""What the command's exit codes mean."""
+
+EXIT_DONE = 0
+EXIT_USAGE = 2
+EXIT_MISSING_EXTRA = 3
+EXIT_FAILED = 4
+EXIT_LOCKED = 75
+EXIT_INTERRUPTED = 130

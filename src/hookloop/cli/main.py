@@ -1,0 +1,58 @@
+"""The command ``hookloop``. Each command lives in a module of its own, imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cyclopts import App, CycloptsError
+from rich.console import Console
+
+from hookloop import __version__
+from hookloop.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISSING_EXTRA, EXIT_USAGE
+from hookloop.errors import HookloopError, MissingExtraError
+
+app = App(
+    name="hookloop",
+    help="A training loop that only trains, and hooks for everything else.",
+    version=__version__,
+    help_format="plaintext",
+)
+# The texts stand here so that --help imports no command.
+app.command("hookloop.cli.train:train", help="Train the toy workload.")
+app.command("hookloop.cli.hooks:hooks", help="List every hook a configuration can name.")
+app.command("hookloop.cli.doctor:doctor", help="Check what is installed and say what is missing.")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit with its code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; errors become one sentence on the error output."""
+    notes = Console(stderr=True)
+    try:
+        code = app(
+            list(arguments), exit_on_error=False, print_error=True, error_console=notes, result_action="return_value"
+        )
+    except CycloptsError:
+        return EXIT_USAGE  # cyclopts has said what was wrong
+    except MissingExtraError as error:
+        _complain(notes, error)
+        return EXIT_MISSING_EXTRA
+    except HookloopError as error:
+        _complain(notes, error)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        return EXIT_FAILED  # whoever read the output has gone
+    return code if isinstance(code, int) else 0
+
+
+def _complain(notes: Console, error: Exception) -> None:
+    notes.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    for note in getattr(error, "__notes__", ()):
+        notes.print(f"       {note}", markup=False, highlight=False, soft_wrap=True)

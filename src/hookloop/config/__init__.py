@@ -1,0 +1,1 @@
+"""Configuration: files read safely, and settings merged."""
