@@ -31,9 +31,10 @@ checked to call exactly the hooks it should, and to call all scheduled ones once
 The bare call and our dispatcher with one scheduled hook are timed as four equal copies each. Their rows are
 the median of the copies, and the spread between the copies is the noise floor; what is compared with our
 dispatcher has to hold within the spread of our dispatcher. A target is met only if it is met by minimum and by
-median. The end-to-end row
-contains one Python call around the step and the increment of the clock, which the plain step does not have,
-and fires the event after torch has emptied the caches: expect more than the table's figure.
+median.
+
+The end-to-end row contains one Python call around the step and the increment of the clock, which the plain
+step does not have, and fires the event once per step, not in a tight loop: expect more than the table says.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def train(*, epochs: int = 20, seed: int = 0) -> int:
     loop.hooks.add(_progress, name="progress", on="epoch_end", schedule=f"every {max(1, epochs // 10)} epochs")
     result = loop.run()
     say(f"{result.outcome} after {loop.clocks.epochs} epochs, {loop.clocks.env_steps} points")
-    say(f"slope {workload.slope:.3f} (true {TRUE_SLOPE:g}), intercept {workload.intercept:.3f} (true {TRUE_INTERCEPT:g})")
+    say(f"slope {workload.slope:.3f}, true {TRUE_SLOPE:g}; intercept {workload.intercept:.3f}, true {TRUE_INTERCEPT:g}")
     return result.exit_code
 
 

@@ -194,7 +194,7 @@ def _methods(hook: object, events: EventTable, parameters: Parameters) -> dict[s
             continue
         if attribute == "on_error":
             raise RegistrationError(
-                f"{_owner(hook)} has a method on_error, which is the name of the failure policy (raise, warn, disable). "
+                f"{_owner(hook)} has a method on_error, which names the failure policy (raise, warn, disable). "
                 "For an event write on_exception (the run failed) or on_hook_error (a hook did)."
             )
         event = events.find(attribute.removeprefix("on_"), where=f"for {_owner(hook)}.{attribute}")

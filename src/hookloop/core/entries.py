@@ -59,7 +59,7 @@ class Entry:
 
     def costs(self) -> list[HookCost]:
         """Return calls and time per event."""
-        return [HookCost(self.name, slot.event, slot.calls, slot.total_ns, slot.max_ns) for slot in self.slots.values()]
+        return [slot.cost() for slot in self.slots.values()]
 
     def remember(self, reading: Reading) -> None:
         """Let all schedules count from this reading on."""
@@ -167,9 +167,9 @@ class SlotMaker:
             decide=self.decide if entry.options.ranks == "all" else bool,
         )
         if entry.options.background and not event.is_isolated:
-            slot.call = _background_call(entry, slot, handler)
+            slot.set_call(_background_call(entry, slot, handler))
         if slot.is_conditional:
-            slot.call = conditional_call(slot, slot.call)
+            slot.set_call(conditional_call(slot, slot.call))
         return slot
 
     def _condition(

@@ -26,7 +26,9 @@ def record_failure(slot: Slot, error: Exception, ctx: HookContext, policy: str, 
             # Left alone it would end whichever `for` loop happens to be running, without a word.
             raise RuntimeError(f"Hook {slot.name!r} raised StopIteration at {slot.event}.") from error
         return True
-    slot.strikes += 1
+    is_in_a_row = slot.failed_at == slot.calls - 1
+    slot.strikes = slot.strikes + 1 if is_in_a_row else 1
+    slot.failed_at = slot.calls
     log.error("hook %r failed at %s (%d so far): %s", slot.name, slot.event, failures.count, error, exc_info=error)
     if policy == "disable" and slot.strikes >= STRIKES:
         failures.is_disabled = True

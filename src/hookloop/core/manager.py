@@ -230,11 +230,19 @@ class HookManager:
         return self._board.results
 
     def serve_request(self, what: str) -> None:
-        """Make the hooks that serve ``what`` due once."""
-        for gate in self._board.gates(self.context):
-            for slot in gate.slots:
-                if what in slot.serves and slot.is_conditional:
-                    gate.force(slot, self.context.hook)
+        """Make the hooks that serve ``what`` due once; a request that nobody serves is dropped with a warning."""
+        waiting = [
+            (gate, slot)
+            for gate in self._board.gates(self.context)
+            for slot in gate.slots
+            if what in slot.serves and slot.is_conditional
+        ]
+        for gate, slot in waiting:
+            gate.force(slot, self.context.hook)
+        if not waiting:
+            asker = self.context.state.requests.pop(what, "")
+            if not any(what in entry.options.serves for entry in self._roster.entries.values()):
+                log.warning("%r asked for %r, which no hook serves", asker, what)
 
     def join(self, ctx: HookContext) -> None:
         """Wait for all background hooks and take their results; before a checkpoint and at the end."""
@@ -317,7 +325,7 @@ class HookManager:
         for name in missing:
             self._roster.entries[name].remember(self.context.readings)  # new since the save: no catching up
         self._board.change()
-        for request in self.context.state.requests:
+        for request in list(self.context.state.requests):
             self.serve_request(request)
         return missing
 

@@ -57,7 +57,7 @@ def _save(entry: Entry) -> dict[str, Plain]:
     saved: dict[str, Plain] = {
         "enabled": entry.is_enabled,
         "schedules": {event: dict(slot.since) for event, slot in entry.slots.items() if slot.is_conditional},
-        "strikes": {event: slot.strikes for event, slot in entry.slots.items() if slot.strikes},
+        "strikes": {event: slot.strikes for event, slot in entry.slots.items() if slot.failed_at == slot.calls},
     }
     own = _own_state(entry)
     if own is not None:
@@ -106,6 +106,7 @@ def _load(entry: Entry, saved: Mapping[str, Plain]) -> None:
     for event, strikes in saved.get("strikes", {}).items():
         if event in entry.slots:
             entry.slots[event].strikes = strikes
+            entry.slots[event].failed_at = entry.slots[event].calls
     if "state" not in saved:
         return
     load_state_dict = getattr(entry.hook, "load_state_dict", None)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
 from hookloop.core.clocks import SECONDS
 from hookloop.core.context import HookContext
+from hookloop.core.costs import HookCost
 from hookloop.core.due import Alternative, Reading, Rule
 from hookloop.core.schedules import BEFORE_START, INF
+
+log = logging.getLogger("hookloop.hooks")
 
 Decide = Callable[[bool], bool]
 
@@ -30,6 +34,7 @@ class Slot:
         "clock",
         "decide",
         "event",
+        "failed_at",
         "guard",
         "has_bounds",
         "is_forced",
@@ -43,7 +48,9 @@ class Slot:
         "serves",
         "since",
         "strikes",
-        "total_ns",
+        "timed_calls",
+        "timed_ns",
+        "untraced_call",
     )
 
     def __init__(
@@ -65,6 +72,7 @@ class Slot:
         self.guard = guard
         self.serves = serves
         self.call = call
+        self.untraced_call = call
         self.decide = decide
         # Ranks must agree, but each has a stopwatch of its own: main's look decides for all.
         self.is_shared = decide is not bool and rule is not None and SECONDS in rule.clocks
@@ -76,8 +84,10 @@ class Slot:
         self.pending: tuple[Alternative, ...] = ()
         self.is_forced = False
         self.strikes = 0
+        self.failed_at = -1
         self.calls = 0
-        self.total_ns = 0
+        self.timed_calls = 0
+        self.timed_ns = 0
         self.max_ns = 0
         self.look_ahead()
 
@@ -131,9 +141,40 @@ class Slot:
         self.pending = () if is_certain else ways
         return bool(ways)
 
+    def set_call(self, call: Callable[[HookContext], Any]) -> None:
+        """Replace what is called."""
+        self.call = self.untraced_call = call
+
+    def set_traced(self, traced: bool) -> None:
+        """Write a line to the log for each run of the hook, or stop doing so."""
+        self.call = _traced_call(self) if traced else self.untraced_call
+
+    def take_time(self, spent_ns: int) -> None:
+        """Count one timed call."""
+        self.timed_calls += 1
+        self.timed_ns += spent_ns
+        if spent_ns > self.max_ns:
+            self.max_ns = spent_ns
+
+    def cost(self) -> HookCost:
+        """Return calls and time so far; where calls were sampled, the total is scaled up from the timed ones."""
+        is_sampled = self.timed_calls < self.calls
+        total_ns = self.timed_ns * self.calls // self.timed_calls if is_sampled and self.timed_calls else self.timed_ns
+        return HookCost(self.name, self.event, self.calls, total_ns, self.max_ns, self.timed_calls)
+
     def earliest(self, clock: str) -> float:
         """Return the bound on ``clock``; infinity when another clock is waited for."""
         return self.bounds.get(clock, INF)
+
+
+def _traced_call(slot: Slot) -> Callable[[HookContext], Any]:
+    def run(ctx: HookContext) -> Any:
+        result = slot.untraced_call(ctx)
+        if result is not NOT_RUN:
+            log.debug("%s runs at %s, step %d", slot.name, slot.event, ctx.step)
+        return result
+
+    return run
 
 
 def conditional_call(slot: Slot, call: Callable[[HookContext], Any]) -> Callable[[HookContext], Any]:
@@ -145,6 +186,8 @@ def conditional_call(slot: Slot, call: Callable[[HookContext], Any]) -> Callable
     def run(ctx: HookContext) -> Any:
         if slot.is_forced:
             slot.is_forced = False
+            for request in slot.serves:
+                ctx.state.requests.pop(request, None)  # before the call: what it saves must not ask again
             return call(ctx)
         may_run = not slot.pending or any(way.predicates_hold(ctx) for way in slot.pending)
         if may_run and guard is not None:

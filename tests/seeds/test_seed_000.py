@@ -1,0 +1,136 @@
+"""Seed 000: three coarse hooks with parameter lists of their own. Only the import line is changed.
+
+The bodies the seed leaves as comments are filled in with the least that shows the hook was called right.
+"""
+
+from __future__ import annotations
+
+from hookloop.core import HookManager, TrainingLoop
+from hookloop.hooks import TrainerHook
+from hookloop.testing import ToyWorkload
+
+
+class MetricsHook(TrainerHook):
+    """Handles all metrics collection and reporting."""
+
+    def __init__(self, wandb_run, stats_client, timer, verbose=True):
+        self.wandb_run = wandb_run
+        self.stats_client = stats_client
+        self.timer = timer
+        self.verbose = verbose
+        self.seen = []
+
+    def on_rollout_end(self, rollout_stats, trainer_state):
+        self.seen.append(("rollout_end", dict(rollout_stats), trainer_state.agent_step))
+
+    def on_epoch_end(self, losses_stats, experience, policy, optimizer, trainer_state):
+        self.seen.append(("epoch_end", dict(losses_stats), policy, trainer_state.epoch))
+
+
+class CheckpointHook(TrainerHook):
+    """Handles all checkpoint operations."""
+
+    def __init__(self, checkpoint_manager, checkpoint_interval: int, wandb_checkpoint_interval: int):
+        self.checkpoint_manager = checkpoint_manager
+        self.checkpoint_interval = checkpoint_interval
+        self.wandb_checkpoint_interval = wandb_checkpoint_interval
+        self.latest_wandb_uri = None
+
+    def on_training_start(self, trainer_state):
+        self.checkpoint_manager.append(("load", trainer_state.epoch))
+
+    def on_epoch_end(self, policy, optimizer, trainer_state, eval_scores, wandb_run):
+        self.checkpoint_manager.append(("save", trainer_state.epoch, policy, eval_scores, wandb_run))
+        trainer_state.latest_checkpoint_uri = f"memory://{trainer_state.epoch}"
+
+
+class EvaluationHook(TrainerHook):
+    """Handles policy evaluation."""
+
+    def __init__(self, eval_config, curriculum):
+        self.eval_config = eval_config
+        self.curriculum = curriculum
+        self.eval_scores = {}
+        self.seen = []
+
+    def on_epoch_end(self, checkpoint_hook, trainer_state, stats_client, wandb_run):
+        self.seen.append((checkpoint_hook, trainer_state.latest_checkpoint_uri, stats_client, wandb_run))
+        self.eval_scores = {"mean": trainer_state.epoch}
+
+    def get_eval_scores(self):
+        return self.eval_scores
+
+
+class Trainer:
+    """Stands in for the seed's trainer: ``add_hook`` and ``train`` over the toy workload."""
+
+    def __init__(self, policy):
+        self.hooks = HookManager()
+        self.loop = TrainingLoop(ToyWorkload(epochs=2), self.hooks)
+        self.loop.context.model = policy
+
+    def add_hook(self, hook):
+        self.hooks.add(hook)
+
+    def train(self):
+        self.loop.run()
+
+
+def test_the_example_usage_of_the_seed_runs() -> None:
+    policy, saved, wandb_run, stats_client = object(), [], None, object()
+    trainer = Trainer(policy)
+    trainer.hooks.provide("stats_client", stats_client)
+
+    checkpoint_hook = CheckpointHook(saved, 1, 10)
+    trainer.add_hook(checkpoint_hook)
+    metrics_hook = MetricsHook(wandb_run, stats_client, timer=None, verbose=True)
+    trainer.add_hook(metrics_hook)
+    eval_hook = EvaluationHook({"every": 1}, curriculum=None)
+    trainer.add_hook(eval_hook)
+    trainer.train()
+
+    assert saved == [("load", 0), ("save", 1, policy, {}, None), ("save", 2, policy, {}, None)]
+    assert [name for name, *_ in metrics_hook.seen] == ["rollout_end", "epoch_end", "rollout_end", "epoch_end"]
+    assert metrics_hook.seen[1][2] is policy
+    assert metrics_hook.seen[1][1].keys() == {"loss"}
+    assert [uri for _, uri, _, _ in eval_hook.seen] == ["memory://1", "memory://2"]
+    assert all(hook is checkpoint_hook and client is stats_client for hook, _, client, _ in eval_hook.seen)
+    assert eval_hook.get_eval_scores() == {"mean": 2}
+
+
+def test_hooks_can_be_registered_and_are_called_in_sequence() -> None:
+    calls: list[str] = []
+
+    class First(TrainerHook):
+        def on_epoch_end(self, trainer_state):
+            calls.append("first")
+
+    class Second(TrainerHook):
+        def on_epoch_end(self, trainer_state):
+            calls.append("second")
+
+    trainer = Trainer(policy=None)
+    trainer.add_hook(First())
+    trainer.add_hook(Second())
+
+    trainer.train()
+
+    assert calls == ["first", "second", "first", "second"]
+
+
+def test_a_hook_whose_service_is_absent_is_present_but_inactive() -> None:
+    class WandbHook(TrainerHook):
+        def __init__(self):
+            self.logged = 0
+
+        def on_epoch_end(self, wandb_run, trainer_state):
+            if wandb_run is not None:
+                self.logged += 1
+
+    hook = WandbHook()
+    trainer = Trainer(policy=None)
+    trainer.add_hook(hook)
+
+    trainer.train()
+
+    assert hook.logged == 0

@@ -1,0 +1,311 @@
+"""Seed 002: the worker's hooks. Every example runs with only its import line changed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from types import SimpleNamespace
+from typing import Any, Optional
+
+import pytest
+
+from hookloop.hooks import CompositeHook, Hook, HookContext, HookManager, LoggingHook, PeriodicHook
+
+
+class FakeTracker:
+    def __init__(self) -> None:
+        self.logged: list[tuple[dict[str, Any], int]] = []
+
+    def log(self, metrics: dict[str, Any], step: int) -> None:
+        self.logged.append((metrics, step))
+
+
+class FakeWorker:
+    """A worker reduced to what hooks see of it: a tracker, the four methods, and steps."""
+
+    def __init__(self) -> None:
+        self.tracker = FakeTracker()
+        self.hook_manager = HookManager(on_error="warn")
+        self.results: dict[int, dict[str, Any]] = {}
+
+    def register_hook(self, hook: object) -> None:
+        self.hook_manager.register_hook(hook)
+
+    def unregister_hook(self, hook: object) -> bool:
+        return self.hook_manager.unregister_hook(hook)
+
+    def clear_hooks(self) -> None:
+        self.hook_manager.clear_hooks()
+
+    def get_hooks(self) -> list[object]:
+        return self.hook_manager.get_hooks()
+
+    def run(self, steps: int, lesson_id: str = "lesson", **metadata: Any) -> None:
+        for step in range(1, steps + 1):
+            context = HookContext(worker=self, step=step, rng=None, lesson_id=lesson_id, metadata=metadata)
+            self.results[step] = self.hook_manager.run_hooks(context)
+
+
+class CustomMonitoringHook(PeriodicHook):
+    """Monitor rollout generation health."""
+
+    def __init__(self):
+        super().__init__(frequency=25)
+        self.metrics = []
+
+    def run(self, context: HookContext) -> Optional[dict[str, Any]]:  # noqa: UP045  # as the seed writes it
+        # Collect custom metrics
+        metrics = {
+            "monitoring.step": context.step,
+            "monitoring.lesson": context.lesson_id,
+            "monitoring.timestamp": time.time(),
+        }
+        self.metrics.append(metrics)
+
+        # Log to worker's tracker
+        context.worker.tracker.log(metrics, step=context.step)
+        return metrics
+
+
+class TestEvaluationHook(Hook):
+    __test__ = False
+
+    def __init__(self):
+        self.evaluations = []
+
+    def should_run(self, context):
+        return context.step % 5 == 0
+
+    def run(self, context):
+        result = {"test_eval": context.step}
+        self.evaluations.append(result)
+        return result
+
+
+class ConfigurableHook(PeriodicHook):
+    def __init__(self, frequency=100, threshold=0.9, enabled=True):
+        super().__init__(frequency)
+        self.threshold = threshold
+        self.enabled = enabled
+        self.ran = []
+
+    def should_run(self, context):
+        return self.enabled and super().should_run(context)
+
+    def run(self, context):
+        self.ran.append(context.step)
+
+
+class ConditionalHook(Hook):
+    def should_run(self, context):
+        # Run only when specific conditions are met
+        return (
+            context.step > 1000 and context.lesson_id == "advanced_lesson" and context.metadata.get("performance") > 0.8
+        )
+
+
+class StatefulHook(PeriodicHook):
+    def __init__(self):
+        super().__init__(frequency=50)
+        self.state = {"runs": 0, "total_reward": 0}
+
+    def run(self, context):
+        self.state["runs"] += 1
+        reward = context.metadata.get("reward", 0)
+        self.state["total_reward"] += reward
+
+        return {"avg_reward": self.state["total_reward"] / self.state["runs"]}
+
+
+def test_a_custom_monitoring_hook_runs_every_25_steps_and_reaches_the_workers_tracker() -> None:
+    worker = FakeWorker()
+    hook = CustomMonitoringHook()
+    worker.register_hook(hook)
+
+    worker.run(80, lesson_id="addition")
+
+    assert [metrics["monitoring.step"] for metrics in hook.metrics] == [25, 50, 75]
+    assert [step for _, step in worker.tracker.logged] == [25, 50, 75]
+    assert worker.results[25]["CustomMonitoringHook/monitoring.lesson"] == "addition"
+    assert worker.results[26] == {}
+
+
+def test_a_test_hook_replaces_monkey_patching() -> None:
+    worker = FakeWorker()
+    test_hook = TestEvaluationHook()
+    worker.register_hook(test_hook)
+
+    worker.run(12)
+
+    assert test_hook.evaluations == [{"test_eval": 5}, {"test_eval": 10}]
+
+
+def test_hooks_are_managed_while_the_worker_runs() -> None:
+    worker = FakeWorker()
+    health_monitor = TestEvaluationHook()
+
+    worker.register_hook(health_monitor)
+    current_hooks = worker.get_hooks()
+    current_hooks.clear()
+
+    assert worker.get_hooks() == [health_monitor]
+    assert worker.unregister_hook(health_monitor) is True
+    assert worker.unregister_hook(health_monitor) is False
+    worker.register_hook(LoggingHook(frequency=100))
+    worker.clear_hooks()
+    assert worker.get_hooks() == []
+
+
+def test_a_hook_may_remove_itself_while_its_event_runs() -> None:
+    worker = FakeWorker()
+
+    class OneShot(Hook):
+        runs = 0
+
+        def run(self, context):
+            OneShot.runs += 1
+            context.worker.unregister_hook(self)
+
+    other = TestEvaluationHook()
+    worker.register_hook(OneShot())
+    worker.register_hook(other)
+
+    worker.run(5)
+
+    assert OneShot.runs == 1
+    assert other.evaluations == [{"test_eval": 5}]
+
+
+def test_a_configurable_hook_is_switched_by_its_own_flag_at_any_time() -> None:
+    worker = FakeWorker()
+    hook = ConfigurableHook(frequency=10, enabled=False)
+    worker.register_hook(hook)
+    worker.run(20)
+
+    hook.enabled = True
+    for step in range(21, 41):
+        worker.hook_manager.run_hooks(HookContext(worker=worker, step=step))
+
+    assert hook.ran == [30, 40]
+
+
+@pytest.mark.parametrize(
+    ("step", "lesson_id", "performance", "expected"),
+    [
+        (1001, "advanced_lesson", 0.9, True),
+        (1000, "advanced_lesson", 0.9, False),
+        (1001, "basic", 0.9, False),
+        (1001, "advanced_lesson", 0.8, False),
+    ],
+)
+def test_a_conditional_hook_decides_by_step_lesson_and_metadata(step, lesson_id, performance, expected) -> None:
+    hook = ConditionalHook()
+    HookManager().register_hook(hook)
+    context = HookContext(step=step, lesson_id=lesson_id, metadata={"performance": performance})
+
+    assert hook.should_run(context) is expected
+
+
+def test_a_stateful_hook_keeps_its_average_and_its_state_is_saved() -> None:
+    worker = FakeWorker()
+    hook = StatefulHook()
+    worker.register_hook(hook)
+
+    worker.run(100, reward=2.0)
+
+    assert worker.results[100] == {"StatefulHook/avg_reward": 2.0}
+    saved = worker.hook_manager.state_dict()["hooks"]["StatefulHook"]["state"]
+    assert saved == {"state": {"runs": 2, "total_reward": 4.0}}
+
+
+def test_a_composite_runs_each_child_on_its_own_steps_and_keeps_their_results_apart() -> None:
+    worker = FakeWorker()
+    composite = CompositeHook([TestEvaluationHook(), StatefulHook(), LoggingHook(frequency=50)])
+    worker.register_hook(composite)
+
+    worker.run(50)
+
+    assert worker.get_hooks() == [composite]
+    assert worker.results[5] == {"CompositeHook/TestEvaluationHook/test_eval": 5}
+    assert worker.results[50] == {
+        "CompositeHook/TestEvaluationHook/test_eval": 50,
+        "CompositeHook/StatefulHook/avg_reward": 0.0,
+    }
+    assert worker.unregister_hook(composite)
+    assert worker.hook_manager.order() == []
+
+
+def test_a_hook_can_be_unit_tested_with_a_context_of_its_own() -> None:
+    class CustomHook(PeriodicHook):
+        def __init__(self):
+            super().__init__(frequency=100)
+
+        def run(self, context):
+            return {"expected_key": context.step}
+
+    mock_worker = SimpleNamespace()
+    hook = CustomHook()
+    context = HookContext(worker=mock_worker, step=100, rng=[0, 42])
+
+    # Test should_run logic
+    assert hook.should_run(context)
+
+    # Test run logic
+    result = hook.run(context)
+    assert "expected_key" in result
+
+
+@pytest.mark.parametrize(("step", "expected"), [(0, False), (100, False), (149, False), (150, True), (200, True)])
+def test_a_periodic_hook_fires_on_multiples_after_its_start(step: int, expected: bool) -> None:
+    assert PeriodicHook(frequency=50, start_step=100).should_run(HookContext(step=step)) is expected
+
+
+def test_two_hooks_of_one_class_do_not_overwrite_each_others_results() -> None:
+    worker = FakeWorker()
+    worker.register_hook(TestEvaluationHook())
+    worker.register_hook(TestEvaluationHook())
+
+    worker.run(5)
+
+    assert worker.results[5] == {"TestEvaluationHook/test_eval": 5, "TestEvaluationHook_2/test_eval": 5}
+
+
+def test_a_step_that_comes_again_runs_no_hook_again() -> None:
+    worker = FakeWorker()
+    hook, periodic = TestEvaluationHook(), StatefulHook()
+    worker.register_hook(hook)
+    worker.register_hook(periodic)
+    worker.run(50)
+
+    worker.hook_manager.run_hooks(HookContext(worker=worker, step=50))
+
+    assert len(hook.evaluations) == 10
+    assert periodic.state["runs"] == 1
+
+
+def test_one_failing_hook_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    worker = FakeWorker()
+
+    class Broken(Hook):
+        def run(self, context):
+            raise OSError("tracker is down")
+
+    hook = TestEvaluationHook()
+    worker.register_hook(Broken())
+    worker.register_hook(hook)
+
+    with caplog.at_level(logging.ERROR, "hookloop.hooks"):
+        worker.run(5)
+
+    assert hook.evaluations == [{"test_eval": 5}]
+    assert "tracker is down" in caplog.text
+
+
+def test_debug_logging_by_logger_name_shows_each_hook_that_runs(caplog: pytest.LogCaptureFixture) -> None:
+    worker = FakeWorker()
+    worker.register_hook(TestEvaluationHook())
+
+    with caplog.at_level(logging.DEBUG, "hookloop.hooks"):
+        worker.run(5)
+
+    assert [record.getMessage() for record in caplog.records] == ["TestEvaluationHook runs at step_end, step 5"]
