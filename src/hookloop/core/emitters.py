@@ -95,9 +95,7 @@ class Gate:
         now = ctx.readings
         admitted: list[Slot] = []
         for slot in self.slots:
-            if not slot.is_conditional:
-                admitted.append(slot)
-            elif not slot.is_out_of_reach(now) and (slot.look(now) or slot.is_forced):
+            if not slot.is_conditional or (not slot.is_out_of_reach(now) and (slot.look(now) or slot.is_forced)):
                 admitted.append(slot)
         return admitted
 

@@ -18,7 +18,7 @@ from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
-from hookloop.core.clocks import SECONDS
+from hookloop.core.ticks import grain, plain, require_number, unit
 from hookloop.errors import ScheduleError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Every(Leaf):
     end: float = INF
 
     def __post_init__(self) -> None:
-        _require_number("every", self.n)
+        require_number("every", self.n)
         if not 0 < self.n < INF:
             raise ScheduleError(
                 f"An interval must be above 0, got every {self.n}; leave the schedule out to run always."
@@ -131,9 +131,9 @@ class Every(Leaf):
         return tick if tick <= self.end else INF
 
     def __str__(self) -> str:
-        begin = f" from {_plain(self.start)}" if self.start else ""
-        end = f" until {_plain(self.end)}" if self.end < INF else ""
-        return f"every {_plain(self.n)}{_unit(self.clock)}{begin}{end}"
+        begin = f" from {plain(self.start)}" if self.start else ""
+        end = f" until {plain(self.end)}" if self.end < INF else ""
+        return f"every {plain(self.n)}{unit(self.clock)}{begin}{end}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -148,7 +148,7 @@ class At(Leaf):
         if not given:
             raise ScheduleError("At() needs at least one tick; for a schedule without any write Never().")
         for tick in given:
-            _require_number("at", tick)
+            require_number("at", tick)
             if not 0 <= tick < INF:
                 raise ScheduleError(f"A tick must be 0 or above and finite, got {tick}.")
         object.__setattr__(self, "ticks", tuple(sorted(set(given))))
@@ -163,7 +163,7 @@ class At(Leaf):
         return next((tick for tick in self.ticks if tick > now), INF)
 
     def __str__(self) -> str:
-        return f"at {','.join(_plain(tick) for tick in self.ticks)}{_unit(self.clock)}"
+        return f"at {','.join(plain(tick) for tick in self.ticks)}{unit(self.clock)}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -176,7 +176,7 @@ class Once(At):
             raise ScheduleError(f"Once takes one tick, got {list(self.ticks)}; write At for several.")
 
     def __str__(self) -> str:
-        return f"once at {_plain(self.ticks[0])}{_unit(self.clock)}"
+        return f"once at {plain(self.ticks[0])}{unit(self.clock)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +188,8 @@ class Window(Leaf):
     clock: str | None = None
 
     def __post_init__(self) -> None:
-        _require_number("from", self.begin)
-        _require_number("until", self.end)
+        require_number("from", self.begin)
+        require_number("until", self.end)
         if not 0 <= self.begin < self.end:
             raise ScheduleError(f"Window({self.begin}, {self.end}) is empty: it needs 0 <= begin < end.")
 
@@ -197,7 +197,7 @@ class Window(Leaf):
         return self.begin <= tick < self.end
 
     def after(self, now: float) -> float:
-        tick = max(self.begin, now + _grain(self.clock))
+        tick = max(self.begin, now + grain(self.clock))
         return tick if tick < self.end else INF
 
     def __invert__(self) -> Schedule:
@@ -206,9 +206,9 @@ class Window(Leaf):
         return _union((*before, *behind))
 
     def __str__(self) -> str:
-        begin = f"from {_plain(self.begin)}" if self.begin or self.end == INF else ""
-        end = f"until {_plain(self.end)}" if self.end < INF else ""
-        return " ".join(part for part in (begin, end) if part) + _unit(self.clock)
+        begin = f"from {plain(self.begin)}" if self.begin or self.end == INF else ""
+        end = f"until {plain(self.end)}" if self.end < INF else ""
+        return " ".join(part for part in (begin, end) if part) + unit(self.clock)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -240,7 +240,7 @@ class Cycle(Leaf):
         return tick >= 0 and int(tick // 1 % self.length) + 1 in self.active
 
     def after(self, now: float) -> float:
-        if _grain(self.clock) == 0 and self.contains(now):
+        if grain(self.clock) == 0 and self.contains(now):
             return now
         tick = math.floor(max(now, BEFORE_START)) + 1
         position = tick % self.length + 1
@@ -252,7 +252,7 @@ class Cycle(Leaf):
         return Cycle(self.length, idle, self.clock) if idle else Never()
 
     def __str__(self) -> str:
-        return f"cycle {self.length}{_unit(self.clock)} on {','.join(map(str, self.active))}"
+        return f"cycle {self.length}{unit(self.clock)} on {','.join(map(str, self.active))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ class Not(Leaf):
         return not self.inner.contains(tick)
 
     def after(self, now: float) -> float:
-        tick = now + _grain(self.counted_on)
+        tick = now + grain(self.counted_on)
         # Instants are sparse, so the complement is near; where it is not, a tick too early is allowed.
         for _ in range(64):
             if self.contains(tick) or tick == now:
@@ -392,21 +392,3 @@ def _union(parts: tuple[Schedule, ...]) -> Schedule:
     if not parts:
         return Never()
     return reduce(lambda left, right: left | right, parts)
-
-
-def _grain(clock: str | None) -> float:
-    """The distance to the next tick: counters move by whole numbers, seconds flow."""
-    return 0 if clock == SECONDS else 1
-
-
-def _unit(clock: str | None) -> str:
-    return f" {clock}" if clock else ""
-
-
-def _plain(tick: float) -> str:
-    return str(int(tick)) if tick == int(tick) else repr(tick)
-
-
-def _require_number(what: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise ScheduleError(f"{what!r} takes a number, got {value!r}.")

@@ -1,0 +1,40 @@
+"""Importing hookloop and asking it for help stay light: proved in fresh processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "numpy", "gymnasium", "sqlalchemy", "pydantic", "yaml", "rich", "cyclopts")
+
+
+def modules_after(program: str) -> set[str]:
+    finished = subprocess.run(
+        [sys.executable, "-c", f"{program}\nimport sys; print('\\n'.join(sys.modules))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(finished.stdout.splitlines())
+
+
+def test_importing_hookloop_imports_nothing_heavy() -> None:
+    assert not modules_after("import hookloop") & set(HEAVY)
+
+
+def test_the_core_needs_the_standard_library_alone() -> None:
+    loaded = modules_after("import hookloop.core, hookloop.core.registry, hookloop.testing")
+
+    foreign = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names) - {"hookloop", "__main__"}
+    assert {name for name in foreign if not name.startswith(("_", "site", "sitecustomize"))} == set()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"]]
+)
+def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
+    loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")
+
+    assert not loaded & {"torch", "numpy", "gymnasium"}
