@@ -40,7 +40,7 @@ $(VENV)/.bench: $(VENV)/.core
 
 venv: $(VENV)/.dev ## create .venv with the library and the development tools
 
-train: $(VENV)/.core ## train the default recipe (TRAIN_ARGS="cartpole seed=1"); installs no development tools
+train: $(VENV)/.core ## train the default recipe (TRAIN_ARGS="--seed 1"); installs no development tools
 	$(BIN)/hookloop train $(TRAIN_ARGS)
 
 test: $(VENV)/.dev ## run all tests

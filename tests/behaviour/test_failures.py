@@ -197,3 +197,28 @@ def test_a_hook_within_its_budget_is_left_in_peace(caplog: pytest.LogCaptureFixt
 
     assert harness.hooks.check_budgets() == {}
     assert caplog.records == []
+
+
+def test_a_hook_that_is_switched_on_again_starts_with_a_clean_record() -> None:
+    hook = Failing()
+    harness = Harness(hook, on_error="disable")
+    for _ in range(3):
+        harness.epoch()
+
+    harness.hooks.enable("Failing")
+    for _ in range(5):
+        harness.epoch()
+
+    assert hook.calls == 6
+
+
+def test_a_listener_is_told_which_hook_failed() -> None:
+    seen: list[str] = []
+    harness = Harness()
+    harness.hooks.add(lambda failed_hook: seen.append(failed_hook), name="watch", on="hook_error")
+    harness.hooks.add(Failing(), on_error="warn", name="broken")
+
+    harness.epoch()
+
+    assert seen == ["broken"]
+    assert harness.context.failed_hook is None

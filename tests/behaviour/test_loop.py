@@ -319,3 +319,17 @@ def test_handlers_that_were_there_before_the_run_are_back_after_it() -> None:
     TrainingLoop(ToyWorkload(1)).run()
 
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_run_can_go_on_in_the_same_process_after_an_interrupt() -> None:
+    class Interrupting(ToyWorkload):
+        def run_epoch(self, loop: TrainingLoop) -> None:
+            super().run_epoch(loop)
+            if loop.clocks.epochs == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    loop = TrainingLoop(Interrupting(4))
+
+    assert loop.run().outcome == "interrupted"
+    assert loop.run().outcome == "completed"
+    assert loop.clocks.epochs == 4

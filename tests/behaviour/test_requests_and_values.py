@@ -230,3 +230,50 @@ def test_a_request_nobody_serves_is_dropped_with_a_warning(caplog: pytest.LogCap
 
     assert harness.state.requests == {}
     assert "'ask' asked for 'checkpoint', which no hook serves" in caplog.text
+
+
+def test_a_value_of_the_epoch_before_is_not_mistaken_for_todays() -> None:
+    class Provider:
+        provides = "score"
+        schedule = "every 2 epochs"
+
+        def on_epoch_end(self, ctx: HookContext) -> None:
+            ctx.values["score"] = ctx.state.epoch
+
+    seen: list[int | None] = []
+    loop = TrainingLoop(ToyWorkload(4), [Provider()])
+    loop.hooks.add(lambda ctx: seen.append(ctx.values.get("score")), name="reader", on="epoch_end", needs="score")
+
+    loop.run()
+
+    assert seen == [None, 2, None, 4]
+
+
+def test_taking_a_provided_value_as_a_parameter_orders_the_hooks() -> None:
+    class Provider:
+        provides = "score"
+        priority = -1
+
+        def on_epoch_end(self, ctx: HookContext) -> None:
+            ctx.values["score"] = 5
+
+    seen: list[int] = []
+    harness = Harness(Provider())
+    harness.hooks.add(lambda score: seen.append(score), name="reader", on="epoch_end")
+
+    harness.epoch()
+
+    assert seen == [5]
+
+
+def test_a_workload_counts_on_its_own_clock_through_the_loop() -> None:
+    hooks = HookManager()
+    hooks.event("env_reset", clock="resets")
+    seen: list[int] = []
+    hooks.add(lambda resets: seen.append(resets), name="r", on="env_reset", schedule="every 2 resets")
+    loop = TrainingLoop(ToyWorkload(1), hooks)
+
+    for _ in range(5):
+        loop.happened("env_reset", resets=1)
+
+    assert seen == [2, 4]

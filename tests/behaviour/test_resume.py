@@ -309,3 +309,42 @@ def test_a_hook_is_free_again_after_its_run_is_closed() -> None:
     TrainingLoop(ToyWorkload(1), [hook]).run()
 
     assert hook.best < 10**9
+
+
+def test_a_hooks_random_stream_goes_on_within_one_call() -> None:
+    drawn: list[float] = []
+    harness = Harness()
+    harness.hooks.add(lambda ctx: drawn.extend([ctx.rng.random(), ctx.rng.random()]), name="h", on="epoch_end")
+
+    harness.epoch()
+    harness.epoch()
+
+    assert len(set(drawn)) == 4
+
+
+def test_a_schedule_moved_to_another_clock_counts_from_the_resume_on() -> None:
+    first = Harness(Best(), schedule="every 3 epochs")
+    for _ in range(4):
+        first.advance(env_steps=32)
+        first.epoch(metrics={"loss": 1.0})
+    second = Harness(Best(), schedule="every 100 env_steps")
+    second.state.load_state_dict(first.state.state_dict())
+    second.hooks.load_state_dict(first.hooks.state_dict())
+
+    for _ in range(4):
+        second.advance(env_steps=32)
+        second.epoch(metrics={"loss": 1.0})
+
+    rows = second.context.drain_metrics()
+    assert [row["clocks"]["env_steps"] for row in rows if row["clocks"]["epochs"] > 4] == [224]
+
+
+def test_an_attribute_that_can_no_longer_be_saved_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    hook = Best()
+    hook.saved = ()
+    harness = Harness(hook)
+    hook.best = float("nan")
+
+    harness.hooks.state_dict()
+
+    assert "'best' cannot be saved and is lost on a resume" in caplog.text

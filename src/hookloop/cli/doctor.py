@@ -108,7 +108,7 @@ def _places() -> list[Finding]:
     except OSError:
         can_write = False
     free_bytes = shutil.disk_usage(here).free
-    write_advice = "" if can_write else "run from a folder you may write to, or pass --runs-dir"
+    write_advice = "" if can_write else "run from a folder you may write to"
     disk_advice = "" if free_bytes >= NEEDED_FREE_BYTES else "checkpoints need room: free at least 1 GiB"
     return [
         Finding("runs folder", can_write, "writable" if can_write else "not writable", write_advice),
@@ -121,7 +121,8 @@ def _print_json(findings: list[Finding]) -> None:
 
 
 def _print_table(findings: list[Finding]) -> None:
-    table = Table("", "what", "found", "to do", box=None, pad_edge=False)
+    table = Table("", "what", "found", box=None, pad_edge=False)
+    table.add_column("to do", no_wrap=True)  # commands are copied whole
     for finding in findings:
         mark = "ok" if finding.is_good else ("-" if finding.is_optional else "!!")
         # As texts: rich would take the brackets of 'hookloop[wandb]' for markup.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -49,6 +50,10 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return EXIT_FAILED  # whoever read the output has gone
+    except Exception as error:  # noqa: BLE001  # the top of the command: a run that failed says so with its code
+        traceback.print_exc()
+        _complain(notes, error)
+        return EXIT_FAILED
     return code if isinstance(code, int) else 0
 
 

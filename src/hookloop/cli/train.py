@@ -6,6 +6,7 @@ import logging
 import sys
 
 from hookloop.core import HookContext, TrainingLoop
+from hookloop.errors import ConfigError
 from hookloop.testing.toy import TRUE_INTERCEPT, TRUE_SLOPE, ToyWorkload
 
 
@@ -16,6 +17,8 @@ def train(*, epochs: int = 20, seed: int = 0) -> int:
         epochs: How many epochs to train.
         seed: The seed of the run.
     """
+    if epochs < 1:
+        raise ConfigError(f"--epochs must be at least 1, got {epochs}.")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     say("No recipe exists yet: this is the toy workload, which fits a noisy line in plain Python.")
     workload = ToyWorkload(epochs, seed=seed)

@@ -5,12 +5,14 @@ from hookloop.core.context import HookContext
 from hookloop.core.costs import HookCost
 from hookloop.core.events import BUILT_IN_EVENTS, Event
 from hookloop.core.hook import CompositeHook, Hook, PeriodicHook, TrainerHook
+from hookloop.core.instants import At, Every, Once
 from hookloop.core.loop import LoopResult, TrainingLoop, Workload
 from hookloop.core.manager import HookManager
 from hookloop.core.ranks import Ranks, SingleProcess
 from hookloop.core.rng import derive_seed, stream
 from hookloop.core.schedule_text import as_schedule, parse_schedule
-from hookloop.core.schedules import Always, At, Cycle, Every, Never, Once, Schedule, When, Window
+from hookloop.core.schedules import Always, Never, Schedule, When
+from hookloop.core.spans import Cycle, Window
 from hookloop.core.state import HookFailures, StopRequest, TrainerState
 from hookloop.core.timeline import Timeline
 

@@ -45,6 +45,7 @@ _PATHS: Mapping[str, str] = {
     "outcome": "outcome",
     "exception": "exception",
     "error": "exception",
+    "failed_hook": "failed_hook",
     "event": "event",
     "step": "step",
     "rng": "rng",
@@ -114,8 +115,12 @@ class Handler:
     should_run: Call | None = None
 
 
-def handlers_of(hook: object, on: str, events: EventTable, parameters: Parameters) -> dict[str, Handler]:
-    """Find every handler of ``hook``; ``on`` is the event of a ``run`` method or a plain function."""
+def handlers_of(
+    hook: object, on: str, events: EventTable, parameters: Parameters, *, is_chosen: bool = False
+) -> dict[str, Handler]:
+    """Find every handler of ``hook``; ``on`` is the event of a ``run`` method or a plain function, chosen or not."""
+    if isinstance(hook, type):
+        raise RegistrationError(f"{hook.__name__} is a class; add an instance of it: {hook.__name__}(...).")
     found = dict(_methods(hook, events, parameters))
     run = _run_of(hook, has_methods=bool(found))
     if run is not None:
@@ -127,6 +132,11 @@ def handlers_of(hook: object, on: str, events: EventTable, parameters: Parameter
                 f"{_owner(hook)} has both a run method and on_{on}, which is the same event; keep one."
             )
         found[on] = Handler(on, call, asks, guard)
+    elif is_chosen:
+        raise RegistrationError(
+            f"{_owner(hook)!r} is told to run on {on!r}, but has no run method and is no function; "
+            f"it handles {', '.join(found) or 'no event'}: drop 'on', or write on_{on}(self, ctx)."
+        )
     if not found:
         raise RegistrationError(
             f"{_owner(hook)} handles no event: give it a method such as on_epoch_end(self, ctx), or run(self, ctx)."
@@ -237,6 +247,4 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _owner(hook: object) -> str:
-    if isinstance(hook, type):
-        return f"The class {hook.__name__} (did you forget to call it?)"
     return getattr(hook, "__name__", type(hook).__name__)

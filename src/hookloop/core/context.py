@@ -29,6 +29,7 @@ class HookContext:
     """
 
     __slots__ = (
+        "_drawing",
         "_manager",
         "_rng",
         "_step",
@@ -39,6 +40,7 @@ class HookContext:
         "event",
         "exception",
         "experience",
+        "failed_hook",
         "hook",
         "lesson_id",
         "loss",
@@ -79,6 +81,7 @@ class HookContext:
         self._step = step
         self.previous_step: int | None = None
         self._rng: Live = rng
+        self._drawing: tuple[tuple[object, ...], random.Random] | None = None
         self._manager: HookManager | None = None
         self.lesson_id = lesson_id
         self.metadata: dict[str, Live] = {} if metadata is None else metadata
@@ -96,6 +99,7 @@ class HookContext:
         self.checkpoint: Live = None
         self.outcome: str | None = None
         self.exception: BaseException | None = None
+        self.failed_hook: str | None = None
         self.values: dict[str, Live] = {}
         self.services: dict[str, Live] = {}
 
@@ -117,7 +121,10 @@ class HookContext:
         """
         if self._rng is not None:
             return self._rng
-        return stream(self.state.seed, *self._stream_names())
+        names = self._stream_names()
+        if self._drawing is None or self._drawing[0] != names:
+            self._drawing = names, stream(self.state.seed, *names)
+        return self._drawing[1]
 
     @property
     def rng_seed(self) -> int:

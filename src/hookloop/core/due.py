@@ -79,10 +79,11 @@ class Alternative:
 
     def bound(self, now: Reading) -> tuple[str, float] | None:
         """Return a clock and the value before which this cannot be due; None if it can be at once."""
-        if not self.tracks:
-            return None
+        instants = [track for track in self.tracks if track.is_instant]
+        if not self.tracks or len(instants) > 1:
+            return None  # two clocks must be passed at one and the same look, so every look counts
         # Any track bounds the whole; instants reach farthest ahead.
-        track = next((track for track in self.tracks if track.is_instant), self.tracks[0])
+        track = instants[0] if instants else self.tracks[0]
         return track.clock, track.after(now[track.clock])
 
 

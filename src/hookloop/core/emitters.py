@@ -80,9 +80,8 @@ class Gate:
     def one_counter(self) -> str | None:
         """Return the counter all conditions lie on; None if there is no such one."""
         conditional = [slot for slot in self.slots if slot.is_conditional]
-        clocks = {clock for slot in conditional for clock in (slot.bounds or slot.clocks)}
+        clocks = {clock for slot in conditional for clock in slot.clocks}
         is_simple = all(slot.has_bounds and not slot.serves for slot in conditional)
-        clocks.discard("")
         if not is_simple or len(clocks) != 1 or SECONDS in clocks:
             return None
         return next(iter(clocks))

@@ -13,10 +13,11 @@ from hookloop.core.costs import HookCost
 from hookloop.core.due import Reading, Rule
 from hookloop.core.events import Event, EventTable
 from hookloop.core.hook import CompositeHook, PeriodicHook
+from hookloop.core.instants import Every
 from hookloop.core.memory import plain_attributes
 from hookloop.core.options import HookOptions
 from hookloop.core.ordering import Ranked
-from hookloop.core.schedules import Every, Schedule
+from hookloop.core.schedules import Schedule
 from hookloop.core.slots import Slot, conditional_call
 from hookloop.errors import NameClashError, RegistrationError
 
@@ -55,7 +56,7 @@ class Entry:
     @property
     def label(self) -> str:
         """The hook's class, or a function's name."""
-        return getattr(self.hook, "__name__", type(self.hook).__name__)
+        return label_of(self.hook)
 
     def costs(self) -> list[HookCost]:
         """Return calls and time per event."""
@@ -69,7 +70,12 @@ class Entry:
     def ranked(self) -> Ranked:
         """Return what ordering needs to know."""
         groups = () if self.group is None else (self.group,)
-        return Ranked(self.name, self.options, (self.name, self.label, *groups))
+        return Ranked(self.name, self.options, (self.name, self.label, *groups), self.needs)
+
+
+def label_of(hook: object) -> str:
+    """Return what a hook is called when nobody named it: its class, or a function's name."""
+    return getattr(hook, "__name__", type(hook).__name__).strip("<>")
 
 
 def expanded(hook: object, name: str, options: HookOptions) -> Iterator[tuple[object, str, HookOptions | None]]:
@@ -80,7 +86,7 @@ def expanded(hook: object, name: str, options: HookOptions) -> Iterator[tuple[ob
     taken: set[str] = set()
     for child in hook.children:
         own = getattr(child, "name", None)
-        label = own if isinstance(own, str) else getattr(child, "__name__", type(child).__name__)
+        label = own if isinstance(own, str) else label_of(child)
         unique = free_name(f"{name}/{label}", taken, is_chosen=False)
         taken.add(unique)
         if isinstance(child, CompositeHook):
@@ -140,7 +146,7 @@ class SlotMaker:
         """Find the entry's handlers and give it a slot for each."""
         options = entry.options
         on = options.on or self._event_by_name(entry.hook) or self.default_event
-        handlers = handlers_of(entry.hook, on, self.events, self.parameters)
+        handlers = handlers_of(entry.hook, on, self.events, self.parameters, is_chosen=options.on is not None)
         self._refuse_idle_schedules(entry, handlers)
         if options.background:
             self._refuse_live_handles(entry, handlers)

@@ -123,10 +123,14 @@ class PeriodicHook(Hook):
     """A hook that runs each time the step passes a multiple of ``frequency``, after ``start_step``."""
 
     def __init__(self, frequency: int, start_step: int = 0) -> None:
-        if isinstance(frequency, bool) or frequency < 1:
+        if isinstance(frequency, bool) or not isinstance(frequency, int) or frequency < 1:  # type: ignore[redundant-expr]  # users pass anything
             raise RegistrationError(
-                f"{type(self).__name__} needs a frequency of at least 1 step, got {frequency}; "
+                f"{type(self).__name__} needs a frequency in whole steps, at least 1, got {frequency!r}; "
                 "leave the hook out to never run it."
+            )
+        if isinstance(start_step, bool) or not isinstance(start_step, int):  # type: ignore[redundant-expr]
+            raise RegistrationError(
+                f"{type(self).__name__} needs a start_step that is a whole number, got {start_step!r}."
             )
         self.frequency = frequency
         self.start_step = start_step
@@ -157,8 +161,10 @@ class CompositeHook:
     def run(self, context: HookContext) -> Metrics | None:
         """Run the children that are due, when used without a manager; metrics go under the child's name."""
         found: dict[str, Any] = {}
-        for child in self.children:
+        for number, child in enumerate(self.children, start=1):
             if isinstance(child, Hook | CompositeHook) and child.should_run(context):
                 name = getattr(child, "name", type(child).__name__)
-                found.update({f"{name}/{key}": value for key, value in (child.run(context) or {}).items()})
+                metrics = {f"{name}/{key}": value for key, value in (child.run(context) or {}).items()}
+                is_taken = any(key in found for key in metrics)
+                found.update({f"{number}/{key}" if is_taken else key: value for key, value in metrics.items()})
         return found or None

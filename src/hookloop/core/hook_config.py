@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop.core.options import OPTION_NAMES
 from hookloop.core.plain import is_plain
 from hookloop.core.registry import HookType, find_hook_type, name_of_hook_type
 from hookloop.core.schedules import Schedule
-from hookloop.errors import ConfigError, did_you_mean
+from hookloop.errors import ConfigError, HookloopError, did_you_mean
 
 if TYPE_CHECKING:
     from hookloop.core.entries import Entry
@@ -33,16 +34,29 @@ def add_from_config(hooks: HookManager, items: object) -> list[str]:
     """Build and add the hooks a configuration lists; nothing is added if any item is wrong."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         raise ConfigError(f"'hooks' must be a list of mappings such as {{use: logging}}, got {type(items).__name__}.")
-    built = [_build(index, item) for index, item in enumerate(cast("Sequence[object]", items))]
     names: list[str] = []
     try:
-        for hook, item, options in built:
-            names.append(hooks.add_configured(hook, item, **options))
+        built = [_build(index, item) for index, item in enumerate(cast("Sequence[object]", items))]
+        for index, (hook, item, options) in enumerate(built):
+            with _placed(f"hooks[{index}]", item["use"]):
+                names.append(hooks.add_configured(hook, item, **options))
     except ValueError:
         for name in names:
             hooks.remove(name)
         raise
     return names
+
+
+@contextmanager
+def _placed(where: str, use: str) -> Generator[None]:
+    """Say where in the configuration an error was made."""
+    try:
+        yield
+    except HookloopError as error:
+        error.args = (f"{where} ({use!r}): {error}",)
+        raise
+    except (ValueError, TypeError) as error:  # from the hook's own constructor
+        raise ConfigError(f"{where} ({use!r}): {error}") from error
 
 
 def to_config(entries: Sequence[Entry]) -> list[dict[str, Plain]]:
@@ -60,14 +74,16 @@ def _build(index: int, item: object) -> tuple[object, dict[str, Plain], dict[str
             raise ConfigError(f"{where} has the key {key!r}, which means nothing there.{did_you_mean(str(key), KEYS)}")
     if not isinstance(given.get("use"), str):
         raise ConfigError(f"{where} needs 'use: NAME' with the name of a hook; run 'hookloop hooks' to list them.")
-    hook_type = find_hook_type(given["use"])
+    with _placed(where, given["use"]):
+        hook_type = find_hook_type(given["use"])
     args = given.get("args", {})
     if not isinstance(args, Mapping):
         raise ConfigError(f"{where}.args must be a mapping of the hook's arguments, got {args!r}.")
     arguments = {str(name): value for name, value in cast("Mapping[str, Plain]", args).items()}
     _require_fitting(hook_type, arguments, where, given["use"])
     options = {name: value for name, value in given.items() if name in OPTION_NAMES}
-    return hook_type(**copy.deepcopy(arguments)), copy.deepcopy(given), options
+    with _placed(where, given["use"]):
+        return hook_type(**copy.deepcopy(arguments)), copy.deepcopy(given), options
 
 
 def _require_fitting(hook_type: HookType, arguments: Mapping[str, Plain], where: str, use: str) -> None:

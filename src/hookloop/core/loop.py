@@ -111,6 +111,8 @@ class TrainingLoop:
             raise WorkloadError("This loop is running already; make a second one for a second run.")
         self._is_running = True
         self._signals.received = None
+        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
+            self.state.stop = None  # an interrupt ends an attempt, not the run
         if self._watches_signals:
             with self._signals:
                 return self._run()
@@ -147,8 +149,6 @@ class TrainingLoop:
         self.state.load_state_dict(saved["state"])
         self.state.outcome = None
         self.state.attempt += 1
-        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
-            self.state.stop = None  # an interrupt ends an attempt, not the run
         self.workload.load_state_dict(saved["workload"])
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
 
@@ -221,6 +221,27 @@ class TrainingLoop:
         finally:
             self.context.metrics = outer
 
+    def policy_updated(self, version: int) -> None:
+        """Tell that new weights are in use."""
+        self.clocks.policy_version = version
+        self.emit.policy_updated(self.context)
+
+    def lesson_changed(self, lesson_id: str | None) -> None:
+        """Tell that another lesson is trained."""
+        self.context.lesson_id = lesson_id
+        self.emit.lesson_changed(self.context)
+
+    def checkpoint_saved(self, checkpoint: object) -> None:
+        """Tell that a checkpoint is durable."""
+        self.context.checkpoint = checkpoint
+        self.emit.checkpoint_saved(self.context)
+
+    def happened(self, event: str, **counts: int) -> None:
+        """Count on clocks of the workload's own and fire an event of its own."""
+        for clock, amount in counts.items():
+            setattr(self.clocks, clock, getattr(self.clocks, clock) + amount)
+        self.hooks.fire(event, self.context)
+
     # Inside
 
     def _run(self) -> LoopResult:
@@ -243,6 +264,7 @@ class TrainingLoop:
         while not self.workload.is_finished(self):
             if self.should_leave():
                 return self._leave()
+            self.context.values.clear()  # what hooks provided belongs to the epoch that is over
             self.emit.epoch_start(self.context)
             has_left_early = self.workload.run_epoch(self) is False
             if has_left_early:

@@ -114,7 +114,10 @@ class HookManager:
 
     def enable(self, name: str, enabled: bool = True) -> None:
         """Switch a hook on or off, from the next event on."""
-        self.entry(name).is_enabled = enabled
+        entry = self.entry(name)
+        entry.is_enabled = enabled
+        for slot in entry.slots.values():
+            slot.forgive()
         self._board.change()
 
     def __len__(self) -> int:
@@ -324,6 +327,9 @@ class HookManager:
         missing = load_hooks(self._roster.entries, saved, strict=strict)
         for name in missing:
             self._roster.entries[name].remember(self.context.readings)  # new since the save: no catching up
+        for entry in self._roster.entries.values():
+            for slot in entry.slots.values():
+                slot.count_new_clocks_from(self.context.readings)
         self._board.change()
         for request in list(self.context.state.requests):
             self.serve_request(request)

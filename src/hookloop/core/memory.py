@@ -56,7 +56,7 @@ def load_hooks(entries: Mapping[str, Entry], saved: Mapping[str, Plain], *, stri
 def _save(entry: Entry) -> dict[str, Plain]:
     saved: dict[str, Plain] = {
         "enabled": entry.is_enabled,
-        "schedules": {event: dict(slot.since) for event, slot in entry.slots.items() if slot.is_conditional},
+        "schedules": {event: slot.memory() for event, slot in entry.slots.items() if slot.is_conditional},
         "strikes": {event: slot.strikes for event, slot in entry.slots.items() if slot.failed_at == slot.calls},
     }
     own = _own_state(entry)
@@ -83,6 +83,14 @@ def _changed_attributes(entry: Entry) -> dict[str, Plain]:
     Attributes that did not change are left to the constructor, so that a changed setting is not undone by a resume.
     """
     now = plain_attributes(entry.hook)
+    for name in entry.baseline:
+        if name not in now and hasattr(entry.hook, name):
+            log.warning(
+                "hook %r: %r in its attribute %r cannot be saved and is lost on a resume; give it state_dict",
+                entry.name,
+                getattr(entry.hook, name),
+                name,
+            )
     return {
         name: value
         for name, value in now.items()

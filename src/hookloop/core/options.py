@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
+from hookloop.core.clocks import BUILT_IN_CLOCKS
 from hookloop.core.events import EventTable
 from hookloop.core.schedule_text import as_schedule
 from hookloop.core.schedules import Schedule
@@ -131,17 +132,32 @@ def _schedules(
     if value is None:
         return None, {}
     if not isinstance(value, Mapping):
-        return as_schedule(value, clocks), {}
+        return _schedule(value, owner, clocks), {}
     by_event = cast("Mapping[str, object]", value)
     found: dict[str, Schedule] = {}
     for name, schedule in by_event.items():
+        if not isinstance(name, str):  # type: ignore[redundant-expr]  # users pass anything
+            raise RegistrationError(f"The schedules of {owner} are by event name, got the key {name!r}.")
         event = events.find(name.removeprefix("on_"), where=f"in the schedules of {owner}")
         if not event.is_scheduled:
             raise RegistrationError(
                 f"{owner} puts a schedule on {event.name!r}, which every hook sees whenever it happens; drop it."
             )
-        found[event.name] = as_schedule(schedule, clocks)
+        found[event.name] = _schedule(schedule, owner, clocks)
     return None, found
+
+
+def _schedule(value: object, owner: str, clocks: frozenset[str]) -> Schedule:
+    schedule = as_schedule(value, clocks)
+    for leaf in (leaf for group in schedule.alternatives() for leaf in group):
+        if leaf.counted_on not in (None, *BUILT_IN_CLOCKS, *clocks):
+            raise UnknownNameError(
+                "clock",
+                str(leaf.counted_on),
+                (*BUILT_IN_CLOCKS, *clocks),
+                where=f"for the schedule '{schedule}' of {owner}",
+            )
+    return schedule
 
 
 def _label(hook: object) -> str:

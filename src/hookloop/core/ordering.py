@@ -22,6 +22,8 @@ class Ranked:
     options: HookOptions
     answers_to: tuple[str, ...]
     """The names under which ``after`` and ``before`` may mean it: its own, its group's, its class's."""
+    needs: frozenset[str] = frozenset()
+    """The values it reads, declared or taken as parameters."""
 
 
 def ordered(hooks: Sequence[Ranked], given: Collection[str] = ()) -> list[str]:
@@ -63,7 +65,7 @@ def _predecessors(hook: Ranked, hooks: Sequence[Ranked], given: Collection[str])
         for name in other.options.before:
             if hook.name in _meant_by(name, other, "before", hooks):
                 earlier[other.name] = None
-    for need in hook.options.needs:
+    for need in sorted({*hook.options.needs, *hook.needs}):
         providers = [other.name for other in hooks if need in other.options.provides and other.name != hook.name]
         if not providers and need not in given and need not in hook.options.provides:
             offered = {name for other in hooks for name in other.options.provides} | set(given)
@@ -77,6 +79,8 @@ def _predecessors(hook: Ranked, hooks: Sequence[Ranked], given: Collection[str])
 
 def _meant_by(name: str, asker: Ranked, option: str, hooks: Sequence[Ranked]) -> list[str]:
     found = [other.name for other in hooks if name in other.answers_to and other.name != asker.name]
+    if not found and name in asker.answers_to:
+        raise OrderError(f"{asker.name!r} asks to run {option} itself; name another hook.")
     if not found:
         known = [answer for other in hooks for answer in other.answers_to if other.name != asker.name]
         raise UnknownNameError("hook", name, known, where=f"for {asker.name!r} to run {option}")

@@ -45,9 +45,11 @@ def register_hook_type(name: str) -> Callable[[T], T]:
 
 def hook_sources() -> dict[str, HookSource]:
     """Return everything a configuration can name; nothing is imported by looking."""
-    found = {point.name: _from_entry_point(point) for point in entry_points(group=GROUP)}
-    for name, hook_type in _registered.items():
-        found[name] = HookSource(name, "this program", _target(hook_type), lambda hook_type=hook_type: hook_type)
+    found: dict[str, HookSource] = {}
+    for source in (*map(_from_entry_point, entry_points(group=GROUP)), *map(_from_program, _registered)):
+        other = found.get(source.name)
+        is_same = other is None or other.target == source.target
+        found[source.name] = source if is_same or other is None else _clash(other, source)
     return dict(sorted(found.items()))
 
 
@@ -77,10 +79,27 @@ def _from_entry_point(point: EntryPoint) -> HookSource:
     def load() -> HookType:
         try:
             return point.load()
-        except ImportError as error:
+        except (ImportError, AttributeError) as error:
             raise ConfigError(f"The hook {point.name!r} of {origin} cannot be imported: {error}") from error
 
     return HookSource(point.name, origin, point.value, load)
+
+
+def _from_program(name: str) -> HookSource:
+    hook_type = _registered[name]
+    return HookSource(name, "this program", _target(hook_type), lambda: hook_type)
+
+
+def _clash(first: HookSource, second: HookSource) -> HookSource:
+    """Stand in for a name that two claim: it can be listed, not used, so that nobody changes what a name means."""
+
+    def refuse() -> HookType:
+        raise NameClashError(
+            f"The hook name {first.name!r} is claimed by {first.origin} ({first.target}) and by {second.origin} "
+            f"({second.target}); uninstall one, or register yours under another name."
+        )
+
+    return HookSource(first.name, f"{first.origin} and {second.origin}", "", refuse)
 
 
 def _target(hook_type: HookType) -> str:

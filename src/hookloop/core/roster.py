@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from hookloop.core.binding import Parameters, parameter_name
-from hookloop.core.entries import Entry, SlotMaker, claim, expanded, free_name, is_claimed_by, release
+from hookloop.core.entries import Entry, SlotMaker, claim, expanded, free_name, is_claimed_by, label_of, release
 from hookloop.core.events import EventTable
+from hookloop.core.hook import CompositeHook
 from hookloop.core.options import HookOptions, read_options
 from hookloop.core.ordering import ordered
+from hookloop.errors import RegistrationError
 
 Plain = Any
 
@@ -42,7 +44,8 @@ class Roster:
     ) -> tuple[str, list[Entry]]:
         """Check a hook, give it a name, and take it in; nothing is taken in if anything is refused."""
         options = read_options(hook, given, self.events, frozenset(self.clocks))
-        label = getattr(hook, "__name__", type(hook).__name__)
+        _refuse_group_options(hook, given)
+        label = label_of(hook)
         name = free_name(options.name or label, self._taken_names(), is_chosen=options.name is not None)
         made = [
             self._entry(child, child_name, own, hook, name) for child, child_name, own in expanded(hook, name, options)
@@ -124,3 +127,11 @@ class Roster:
             if parameter in (getattr(root, "name", None), parameter_name(type(root).__name__)):
                 return root
         return None
+
+
+def _refuse_group_options(hook: object, given: Mapping[str, object]) -> None:
+    other = [option for option in given if option != "name"]
+    if isinstance(hook, CompositeHook) and other:
+        raise RegistrationError(
+            f"A group takes no option but a name, got {other[0]!r}: each of its hooks declares its own; set it on them."
+        )

@@ -16,15 +16,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from hookloop.core.clocks import CLOCK_ALIASES, SECONDS, canonical_clock
-from hookloop.core.schedules import INF, Always, At, Cycle, Every, Never, Once, Schedule, When, Window
+from hookloop.core.instants import At, Every, Once
+from hookloop.core.schedules import INF, Always, Never, Schedule, When
+from hookloop.core.spans import Cycle, Window
 from hookloop.errors import ScheduleError, UnknownNameError, did_you_mean
 
 SECONDS_PER = {"seconds": 1, "second": 1, "minutes": 60, "minute": 60, "hours": 3600, "hour": 3600}
 KEYWORDS = ("every", "at", "once", "from", "until", "on", "cycle", "always", "never", "and", "or", "not")
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<mark>[(),]))")
+_TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<mark>[(),]))")
 
 
 def parse_schedule(text: str, clocks: frozenset[str] = frozenset()) -> Schedule:
@@ -71,7 +74,9 @@ class _Reader:
     def whole(self) -> Schedule:
         schedule = self.union()
         if self.at < len(self.tokens):
-            raise self.wrong(f"the end, not {self.tokens[self.at]!r}")
+            word = self.tokens[self.at]
+            hint = did_you_mean(word, ("from", "until", "and", "or", "on")) if word[0].isalpha() else ""
+            raise ScheduleError(f"The schedule {self.text!r} should end before {word!r}.{hint}")
         return schedule
 
     def union(self) -> Schedule:
@@ -142,9 +147,11 @@ class _Reader:
 
     def cycle(self) -> Schedule:
         length = self.number()
-        clock, _ = self.unit()
+        clock, scale = self.unit()
+        if scale != 1:
+            raise ScheduleError(f"The schedule {self.text!r} counts a cycle in minutes or hours; count it in seconds.")
         self.expect("on")
-        return Cycle(int(length), [int(position) for position in self.numbers()], clock)
+        return Cycle(cast("int", length), cast("list[int]", self.numbers()), clock)  # refused there if not whole
 
     def unit(self) -> tuple[str | None, float]:
         """Read an optional clock name; minutes and hours are seconds in bigger numbers."""

@@ -12,13 +12,13 @@ for all hooks of an event, which is why a thousand idle hooks cost one compariso
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
-from hookloop.core.ticks import grain, plain, require_number, unit
+from hookloop.core.ticks import grain
 from hookloop.errors import ScheduleError
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ class Schedule:
         raise NotImplementedError
 
     def next(self, now: float) -> float:
-        """Return the first tick after ``now`` at which this can be due; infinity if never.
+        """Return the tick before which this is not due again, having been looked at when the clock read ``now``.
 
+        That is the next of its ticks for instants, ``now`` itself inside a span, and infinity if it never will be.
         Only for a schedule on one clock. Intersections may answer a little early, never late.
         """
         from hookloop.core.due import only_clock_next  # the evaluator stands on this module
@@ -91,7 +92,10 @@ class Leaf(Schedule):
         raise NotImplementedError
 
     def after(self, now: float) -> float:
-        """Return a tick after ``now`` before which none of the set lies."""
+        """Return a tick before which none of the set lies that a later look could find.
+
+        Instants lie after ``now``, which was looked at already; a span may be stood in at ``now`` and ever after.
+        """
         raise NotImplementedError
 
     def alternatives(self) -> tuple[tuple[Leaf, ...], ...]:
@@ -99,160 +103,6 @@ class Leaf(Schedule):
 
     def __invert__(self) -> Schedule:
         return Not(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Every(Leaf):
-    """Each multiple of ``n``, from just after ``start`` up to and with ``end``; never at 0."""
-
-    n: float
-    clock: str | None = None
-    start: float = 0
-    end: float = INF
-
-    def __post_init__(self) -> None:
-        require_number("every", self.n)
-        if not 0 < self.n < INF:
-            raise ScheduleError(
-                f"An interval must be above 0, got every {self.n}; leave the schedule out to run always."
-            )
-        if self.end <= self.start:
-            raise ScheduleError(
-                f"every {self.n} from {self.start} until {self.end} is empty: 'until' must be above 'from'."
-            )
-
-    is_instant: ClassVar[bool] = True
-
-    def contains(self, tick: float) -> bool:
-        return self.start < tick <= self.end and tick % self.n == 0
-
-    def after(self, now: float) -> float:
-        tick = (max(now, self.start, 0) // self.n + 1) * self.n
-        return tick if tick <= self.end else INF
-
-    def __str__(self) -> str:
-        begin = f" from {plain(self.start)}" if self.start else ""
-        end = f" until {plain(self.end)}" if self.end < INF else ""
-        return f"every {plain(self.n)}{unit(self.clock)}{begin}{end}"
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class At(Leaf):
-    """The given ticks, each once."""
-
-    ticks: tuple[float, ...]
-    clock: str | None = None
-
-    def __init__(self, ticks: float | Iterable[float], clock: str | None = None) -> None:
-        given = tuple(ticks) if isinstance(ticks, Iterable) else (ticks,)
-        if not given:
-            raise ScheduleError("At() needs at least one tick; for a schedule without any write Never().")
-        for tick in given:
-            require_number("at", tick)
-            if not 0 <= tick < INF:
-                raise ScheduleError(f"A tick must be 0 or above and finite, got {tick}.")
-        object.__setattr__(self, "ticks", tuple(sorted(set(given))))
-        object.__setattr__(self, "clock", clock)
-
-    is_instant: ClassVar[bool] = True
-
-    def contains(self, tick: float) -> bool:
-        return tick in self.ticks
-
-    def after(self, now: float) -> float:
-        return next((tick for tick in self.ticks if tick > now), INF)
-
-    def __str__(self) -> str:
-        return f"at {','.join(plain(tick) for tick in self.ticks)}{unit(self.clock)}"
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Once(At):
-    """One tick, once in the life of a run: resumes included."""
-
-    def __init__(self, ticks: float | Iterable[float] = 0, clock: str | None = None) -> None:
-        At.__init__(self, ticks, clock)
-        if len(self.ticks) != 1:
-            raise ScheduleError(f"Once takes one tick, got {list(self.ticks)}; write At for several.")
-
-    def __str__(self) -> str:
-        return f"once at {plain(self.ticks[0])}{unit(self.clock)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Window(Leaf):
-    """The span ``begin <= tick < end``."""
-
-    begin: float = 0
-    end: float = INF
-    clock: str | None = None
-
-    def __post_init__(self) -> None:
-        require_number("from", self.begin)
-        require_number("until", self.end)
-        if not 0 <= self.begin < self.end:
-            raise ScheduleError(f"Window({self.begin}, {self.end}) is empty: it needs 0 <= begin < end.")
-
-    def contains(self, tick: float) -> bool:
-        return self.begin <= tick < self.end
-
-    def after(self, now: float) -> float:
-        tick = max(self.begin, now + grain(self.clock))
-        return tick if tick < self.end else INF
-
-    def __invert__(self) -> Schedule:
-        before = (Window(0, self.begin, self.clock),) if self.begin > 0 else ()
-        behind = (Window(self.end, INF, self.clock),) if self.end < INF else ()
-        return _union((*before, *behind))
-
-    def __str__(self) -> str:
-        begin = f"from {plain(self.begin)}" if self.begin or self.end == INF else ""
-        end = f"until {plain(self.end)}" if self.end < INF else ""
-        return " ".join(part for part in (begin, end) if part) + unit(self.clock)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Cycle(Leaf):
-    """The ``active`` positions (counted from 1) of every ``length`` ticks, counted from tick 0."""
-
-    length: int
-    active: tuple[int, ...]
-    clock: str | None = None
-
-    def __init__(self, length: int, active: Iterable[int], clock: str | None = None) -> None:
-        positions = tuple(sorted(set(active)))
-        if isinstance(length, bool) or length < 1 or length != int(length):
-            raise ScheduleError(f"A cycle's length must be a whole number of at least 1, got {length}.")
-        if not positions:
-            raise ScheduleError(
-                f"Cycle({length}, active=()) would never be due: name at least one position from 1 to {length}."
-            )
-        outside = [position for position in positions if not 1 <= position <= length]
-        if outside:
-            raise ScheduleError(
-                f"Position {outside[0]} is outside a cycle of {length}: positions run from 1 to {length}."
-            )
-        object.__setattr__(self, "length", int(length))
-        object.__setattr__(self, "active", positions)
-        object.__setattr__(self, "clock", clock)
-
-    def contains(self, tick: float) -> bool:
-        return tick >= 0 and int(tick // 1 % self.length) + 1 in self.active
-
-    def after(self, now: float) -> float:
-        if grain(self.clock) == 0 and self.contains(now):
-            return now
-        tick = math.floor(max(now, BEFORE_START)) + 1
-        position = tick % self.length + 1
-        waits = ((active - position) % self.length for active in self.active)
-        return tick + min(waits)
-
-    def __invert__(self) -> Schedule:
-        idle = tuple(position for position in range(1, self.length + 1) if position not in self.active)
-        return Cycle(self.length, idle, self.clock) if idle else Never()
-
-    def __str__(self) -> str:
-        return f"cycle {self.length}{unit(self.clock)} on {','.join(map(str, self.active))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,13 +178,8 @@ class Not(Leaf):
         return not self.inner.contains(tick)
 
     def after(self, now: float) -> float:
-        tick = now + grain(self.counted_on)
-        # Instants are sparse, so the complement is near; where it is not, a tick too early is allowed.
-        for _ in range(64):
-            if self.contains(tick) or tick == now:
-                break
-            tick += 1
-        return tick
+        # Instants are sparse, so the complement is here or next to here.
+        return now if self.contains(now) else now + grain(self.counted_on)
 
     def __invert__(self) -> Schedule:
         return self.inner
@@ -349,6 +194,9 @@ class And(Schedule):
 
     parts: tuple[Schedule, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _without_nesting(And, self.parts))
+
     def on(self, clock: str) -> Schedule:
         return And(tuple(part.on(clock) for part in self.parts))
 
@@ -356,11 +204,8 @@ class And(Schedule):
         choices = product(*(part.alternatives() for part in self.parts))
         return tuple(tuple(leaf for group in choice for leaf in group) for choice in choices)
 
-    def __and__(self, other: Schedule) -> Schedule:
-        return And((*self.parts, other))
-
     def __invert__(self) -> Schedule:
-        return _union(tuple(~part for part in self.parts))
+        return union(tuple(~part for part in self.parts))
 
     def __str__(self) -> str:
         return " and ".join(f"({part})" if isinstance(part, Or) else str(part) for part in self.parts)
@@ -372,14 +217,14 @@ class Or(Schedule):
 
     parts: tuple[Schedule, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _without_nesting(Or, self.parts))
+
     def on(self, clock: str) -> Schedule:
         return Or(tuple(part.on(clock) for part in self.parts))
 
     def alternatives(self) -> tuple[tuple[Leaf, ...], ...]:
         return tuple(group for part in self.parts for group in part.alternatives())
-
-    def __or__(self, other: Schedule) -> Schedule:
-        return Or((*self.parts, other))
 
     def __invert__(self) -> Schedule:
         return reduce(lambda left, right: left & right, (~part for part in self.parts))
@@ -388,7 +233,13 @@ class Or(Schedule):
         return " or ".join(map(str, self.parts))
 
 
-def _union(parts: tuple[Schedule, ...]) -> Schedule:
+def _without_nesting(kind: type[And] | type[Or], parts: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
+    """Return a combination's parts with those of parts of the same kind in their place: brackets mean nothing there."""
+    return tuple(leaf for part in parts for leaf in (part.parts if isinstance(part, kind) else (part,)))
+
+
+def union(parts: tuple[Schedule, ...]) -> Schedule:
+    """Return the union of the parts; of none, a schedule that is never due."""
     if not parts:
         return Never()
     return reduce(lambda left, right: left | right, parts)

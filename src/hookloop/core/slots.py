@@ -109,10 +109,24 @@ class Slot:
         self.has_bounds = bounds is not None
         self.bounds = bounds or {}
 
+    def memory(self) -> dict[str, float]:
+        """Return the reading at the last look, for every clock that counts."""
+        return {clock: self.since.get(clock, BEFORE_START) for clock in self.clocks}
+
     def remember(self, reading: Reading) -> None:
         """Take note of a look at this reading, without deciding anything."""
         self.since = {clock: reading[clock] for clock in self.clocks}
         self.look_ahead()
+
+    def count_new_clocks_from(self, reading: Reading) -> None:
+        """Let clocks that the memory does not know, because the schedule was changed, count from this reading on."""
+        self.since.update({clock: reading[clock] for clock in self.clocks if clock not in self.since})
+        self.look_ahead()
+
+    def forgive(self) -> None:
+        """Forget the failures in a row."""
+        self.strikes = 0
+        self.failed_at = -1
 
     def is_out_of_reach(self, now: Reading) -> bool:
         """Tell, by comparing numbers alone, that this cannot be due yet."""

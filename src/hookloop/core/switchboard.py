@@ -121,11 +121,12 @@ class Switchboard:
         if record_failure(slot, error, ctx, policy, disable):
             return True
         if slot.event != "hook_error":
-            outer, ctx.exception = ctx.exception, error
+            outer = ctx.exception, ctx.failed_hook
+            ctx.exception, ctx.failed_hook = error, slot.name
             try:
                 self.emit.hook_error(ctx)
             finally:
-                ctx.exception = outer
+                ctx.exception, ctx.failed_hook = outer
         return False
 
     def _renewing(self, event: str) -> Emit:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 
-from hookloop.core.clocks import SECONDS
+from hookloop.core.clocks import CLOCK_ALIASES, SECONDS
 from hookloop.errors import ScheduleError
 
 
 def grain(clock: str | None) -> float:
     """Return the distance to the next tick: counters move by whole numbers, seconds flow."""
     return 0 if clock == SECONDS else 1
+
+
+def known_as(clock: str | None) -> str | None:
+    """Return the name a clock is known by; other words for it are accepted wherever a clock is named."""
+    return None if clock is None else CLOCK_ALIASES.get(clock, clock)
 
 
 def unit(clock: str | None) -> str:

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hookloop.core.clocks import EPOCHS
-from hookloop.core.due import Reading, Rule
+from hookloop.core.due import Reading
 from hookloop.core.events import EventTable
+from hookloop.core.schedules import BEFORE_START
 
 if TYPE_CHECKING:
     from hookloop.core.entries import Entry
     from hookloop.core.slots import Slot
+
+_BEFORE_WORK = ("epoch_start", "rollout_start")
+_AFTER_EPOCH = ("epoch_end",)
+_BEFORE_COUNT = ("minibatch_start", "gradients")
 
 MOST_FIRINGS = 10_000  # per hook and event; a dry run is for reading
 
@@ -48,7 +53,8 @@ class Timeline:
         return iter(self.firings)
 
     def __str__(self) -> str:
-        width = max((len(each.hook) for each in (*self.firings, *self.standing)), default=4)
+        width = max((len(each.hook) for each in (*self.firings, *self.standing)), default=0)
+        width = max(width, len("hook"))
         lines = [f"{'epoch':>9}  {'event':<18} {'hook':<{width}}  why"]
         lines += [f"{_short(f.epochs):>9}  {f.event:<18} {f.hook:<{width}}  {f.why}" for f in self.firings]
         lines += [f"{'':>9}  {s.event:<18} {s.hook:<{width}}  {s.why}" for s in self.standing]
@@ -56,28 +62,25 @@ class Timeline:
 
 
 def foresee(
-    entries: Sequence[Entry],
-    events: EventTable,
-    readings: Reading,
-    epochs: int,
-    per_epoch: Mapping[str, float],
+    entries: Sequence[Entry], events: EventTable, readings: Reading, epochs: int, per_epoch: Mapping[str, float]
 ) -> Timeline:
     """Work out the calls of the coming ``epochs``, given how far each clock moves in one of them."""
     rates = {EPOCHS: 1.0, **per_epoch}
     place_of = {name: place for place, name in enumerate(events.names)}
-    found: list[tuple[tuple[float, int, int], Firing]] = []
+    found: list[tuple[tuple[float, ...], Firing]] = []
     standing: list[Standing] = []
     for order, slot in enumerate(_scheduled_slots(entries, events)):
-        why = _why_unplaced(slot, rates)
+        own_clock = events.find(slot.event).clock
+        why = _why_unplaced(slot, own_clock, rates)
         if why is not None:
             standing.append(Standing(slot.event, slot.name, why))
             continue
         assert slot.rule is not None
-        at_epoch_ends = events.find(slot.event).clock == EPOCHS
-        for position, reason in _walk(slot.rule, slot.since, readings, rates, epochs):
-            at = float(math.ceil(position)) if at_epoch_ends else position
-            firing = Firing(readings[EPOCHS] + at, slot.event, slot.name, reason)
-            found.append(((at, place_of[slot.event], order), firing))
+        seen = {clock: slot.since.get(clock, BEFORE_START) for clock in slot.rule.clocks}
+        foreseen = _by_epoch if own_clock == EPOCHS else _by_tick
+        for epoch, position, reason in foreseen(slot, own_clock, seen, readings, rates, epochs):
+            firing = Firing(readings[EPOCHS] + position, slot.event, slot.name, reason)
+            found.append(((epoch, place_of[slot.event], position, order), firing))
     return Timeline(tuple(firing for _, firing in sorted(found, key=lambda pair: pair[0])), tuple(standing))
 
 
@@ -87,7 +90,7 @@ def _scheduled_slots(entries: Iterable[Entry], events: EventTable) -> Iterator[S
             yield from (slot for slot in entry.slots.values() if events.find(slot.event).is_scheduled)
 
 
-def _why_unplaced(slot: Slot, rates: Mapping[str, float]) -> str | None:
+def _why_unplaced(slot: Slot, own_clock: str, rates: Mapping[str, float]) -> str | None:
     if slot.guard is not None:
         return "each time its should_run says so"
     if slot.rule is None:
@@ -97,29 +100,48 @@ def _why_unplaced(slot: Slot, rates: Mapping[str, float]) -> str | None:
     unknown = [clock for clock in slot.rule.clocks if clock not in rates]
     if unknown:
         return f"'{slot.rule.schedule}': say how far it moves, per_epoch={{{unknown[0]!r}: ...}}, to place it"
+    if own_clock != EPOCHS and slot.rule.clocks != (own_clock,):
+        return f"'{slot.rule.schedule}': looked at each time"
     return None
 
 
-def _walk(
-    rule: Rule, since: Reading, readings: Reading, rates: Mapping[str, float], epochs: int
-) -> Iterator[tuple[float, str]]:
-    """Yield the positions, in epochs from now, at which the rule is due, with the reason."""
-    seen = {clock: since.get(clock, -1 if readings[clock] == 0 else readings[clock]) for clock in rule.clocks}
-    position = 0.0
+def _by_epoch(
+    slot: Slot, _own_clock: str, seen: Reading, readings: Reading, rates: Mapping[str, float], epochs: int
+) -> Iterator[tuple[int, float, str]]:
+    """Yield the calls at an event that fires once per epoch: its number, the epochs completed, the reason."""
+    assert slot.rule is not None
+    for epoch in range(epochs):
+        # Counts are of completed work: an epoch counts once it has ended, its steps once they are collected.
+        epochs_done = epoch + (slot.event in _AFTER_EPOCH)
+        work_done = epoch + (slot.event not in _BEFORE_WORK)
+        now = {
+            clock: readings[clock] + (epochs_done if clock == EPOCHS else math.floor(work_done * rates[clock]))
+            for clock in slot.rule.clocks
+        }
+        if slot.rule.is_due(now, seen):
+            reached = ", ".join(f"{clock} at {_short(value)}" for clock, value in now.items())
+            yield epoch, float(epochs_done), f"'{slot.rule.schedule}': {reached}"
+        seen = now
+
+
+def _by_tick(
+    slot: Slot, own_clock: str, seen: Reading, readings: Reading, rates: Mapping[str, float], epochs: int
+) -> Iterator[tuple[int, float, str]]:
+    """Yield the calls at an event that counts a clock of its own, tick by tick, skipping what is out of reach."""
+    assert slot.rule is not None
+    start, rate = readings[own_clock], rates[own_clock]
+    is_before = slot.event in _BEFORE_COUNT
+    tick, last = start + (0 if is_before else 1), start + epochs * rate - (1 if is_before else 0)
     for _ in range(MOST_FIRINGS):
-        bounds = rule.bounds(seen) or {}
-        ahead = {clock: (tick - readings[clock]) / rates[clock] for clock, tick in bounds.items() if rates[clock] > 0}
-        if not ahead:
+        if tick > last:
             return
-        clock = min(ahead, key=lambda name: ahead[name])
-        position = max(position, ahead[clock])
-        if position > epochs:
-            return
-        now = {name: readings[name] + math.floor(position * rates[name]) for name in rule.clocks}
-        now[clock] = max(bounds[clock], seen[clock])
-        if rule.is_due(now, seen):
-            yield position, f"'{rule.schedule}': {clock} reach {_short(now[clock])}"
-        seen = now if now != seen else {name: value + 1 for name, value in now.items()}
+        now = {own_clock: tick}
+        if slot.rule.is_due(now, seen):
+            position = (tick - start) / rate
+            epoch = math.floor(position) if is_before else math.ceil(position) - 1
+            yield epoch, position, f"'{slot.rule.schedule}': {own_clock} at {_short(tick)}"
+        seen = now
+        tick = max(tick + 1, math.ceil(min((slot.rule.bounds(seen) or now).get(own_clock, last + 1), last + 1)))
 
 
 def _short(number: float) -> str:

@@ -12,7 +12,7 @@ TRUE_SLOPE, TRUE_INTERCEPT = 3.0, -1.0
 
 
 class ToyWorkload:
-    """Collects points of a noisy line and fits it; resumes bit for bit, also in mid-epoch.
+    """Collects points of a noisy line and fits it; resumes bit for bit from the end of any epoch.
 
     Args:
         epochs: How many epochs to train.
