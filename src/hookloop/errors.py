@@ -73,7 +73,8 @@ class MissingExtraError(HookloopError, ModuleNotFoundError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the end of an error message: the nearest right answer, or all of them."""
     names = sorted(set(known))
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    folded = {each.casefold(): each for each in names}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     if near:
-        return f" Did you mean {near[0]!r}?"
+        return f" Did you mean {folded[near[0]]!r}?"
     return f" Known: {', '.join(names)}." if names else ""

@@ -122,7 +122,9 @@ def test_a_result_that_is_no_mapping_is_refused_at_the_first_call() -> None:
 
     harness = Harness(Wrong())
 
-    with pytest.raises(HookResultError, match="'Wrong' returned a float at epoch_end; return a mapping of metrics"):
+    with pytest.raises(
+        HookResultError, match=r"'Wrong' returned 0.5 \(a float\) at epoch_end; return a mapping of metrics"
+    ):
         harness.epoch()
 
 

@@ -137,6 +137,8 @@ def handlers_of(
             f"{_owner(hook)!r} is told to run on {on!r}, but has no run method and is no function; "
             f"it handles {', '.join(found) or 'no event'}: drop 'on', or write on_{on}(self, ctx)."
         )
+    if isinstance(hook, str):
+        raise RegistrationError(f"{hook!r} is a text; to add a hook by name, use add_config([{{'use': {hook!r}}}]).")
     if not found:
         raise RegistrationError(
             f"{_owner(hook)} handles no event: give it a method such as on_epoch_end(self, ctx), or run(self, ctx)."

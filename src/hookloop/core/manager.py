@@ -288,7 +288,9 @@ class HookManager:
         ``per_epoch`` says how far the other clocks move in one epoch, for example ``{"env_steps": 1024}``.
         """
         in_order = self._roster.in_order(self.context.readings)
-        return foresee(in_order, self.events, self.context.readings, epochs, per_epoch or {})
+        known = frozenset(self._roster.clocks)
+        rates = {canonical_clock(clock, known): rate for clock, rate in (per_epoch or {}).items()}
+        return foresee(in_order, self.events, self.context.readings, epochs, rates)
 
     def check_budgets(self) -> dict[str, str]:
         """Warn once of each hook that takes more than its budget; return all that do, with words."""

@@ -13,7 +13,7 @@ from hookloop.core.clocks import BUILT_IN_CLOCKS
 from hookloop.core.events import EventTable
 from hookloop.core.schedule_text import as_schedule
 from hookloop.core.schedules import Schedule
-from hookloop.errors import RegistrationError, UnknownNameError, did_you_mean
+from hookloop.errors import RegistrationError, ScheduleError, UnknownNameError, did_you_mean
 
 log = logging.getLogger("hookloop.hooks")
 
@@ -148,7 +148,10 @@ def _schedules(
 
 
 def _schedule(value: object, owner: str, clocks: frozenset[str]) -> Schedule:
-    schedule = as_schedule(value, clocks)
+    try:
+        schedule = as_schedule(value, clocks)
+    except ScheduleError as error:
+        raise ScheduleError(f"The schedule of {owner} is refused: {error}") from error
     for leaf in (leaf for group in schedule.alternatives() for leaf in group):
         if leaf.counted_on not in (None, *BUILT_IN_CLOCKS, *clocks):
             raise UnknownNameError(

@@ -52,8 +52,7 @@ def ordered(hooks: Sequence[Ranked], given: Collection[str] = ()) -> list[str]:
                 heapq.heappush(ready, (keys[follower], follower))
     if len(order) < len(hooks):
         raise OrderError(_describe_cycle(waits_for, done=order))
-    # A hook that waits for a late stage would otherwise let its successors overtake whole stages.
-    return sorted(order, key=lambda name: keys[name][0])
+    return order
 
 
 def _predecessors(hook: Ranked, hooks: Sequence[Ranked], given: Collection[str]) -> list[str]:

@@ -133,5 +133,6 @@ def _refuse_group_options(hook: object, given: Mapping[str, object]) -> None:
     other = [option for option in given if option != "name"]
     if isinstance(hook, CompositeHook) and other:
         raise RegistrationError(
-            f"A group takes no option but a name, got {other[0]!r}: each of its hooks declares its own; set it on them."
+            f"The group {label_of(hook)!r} takes no option but a name, got {other[0]!r}: "
+            "each of its hooks declares its own; set it on them."
         )

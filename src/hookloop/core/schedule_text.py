@@ -27,7 +27,7 @@ from hookloop.errors import ScheduleError, UnknownNameError, did_you_mean
 SECONDS_PER = {"seconds": 1, "second": 1, "minutes": 60, "minute": 60, "hours": 3600, "hour": 3600}
 KEYWORDS = ("every", "at", "once", "from", "until", "on", "cycle", "always", "never", "and", "or", "not")
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<mark>[(),]))")
+_TOKEN = re.compile(r"\s*(?:(?P<number>\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<mark>[(),]))")
 
 
 def parse_schedule(text: str, clocks: frozenset[str] = frozenset()) -> Schedule:
@@ -56,7 +56,9 @@ def _tokens(text: str) -> list[str]:
     while position < len(text.rstrip()):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ScheduleError(f"In the schedule {text!r} the character {text[position:].strip()[0]!r} means nothing.")
+            mark = text[position:].strip()[0]
+            hint = "; numbers are 0 or above" if mark == "-" else ""
+            raise ScheduleError(f"In the schedule {text!r} the character {mark!r} means nothing{hint}.")
         found.append(match.group().strip())
         position = match.end()
     return found
@@ -108,6 +110,10 @@ class _Reader:
             "always": Always,
             "never": Never,
         }
+        if self.is_number():
+            raise ScheduleError(
+                f"The schedule {self.text!r} starts a part with a number; write 'every {self.tokens[self.at]} ...'."
+            )
         word = self.take("a schedule")
         if word not in rules:
             raise ScheduleError(f"The schedule {self.text!r} starts a part with {word!r}.{did_you_mean(word, rules)}")

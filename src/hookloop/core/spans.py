@@ -53,6 +53,8 @@ class Cycle(Leaf):
     clock: str | None = None
 
     def __init__(self, length: int, active: Iterable[int], clock: str | None = None) -> None:
+        if not isinstance(active, Iterable):  # type: ignore[redundant-expr]  # users pass anything
+            raise ScheduleError(f"A cycle's positions must be a list such as [1, 2], got {active!r}.")
         active = tuple(active)
         if not _is_whole(length) or length < 1:
             raise ScheduleError(f"A cycle's length must be a whole number of at least 1, got {length!r}.")

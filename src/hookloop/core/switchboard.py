@@ -99,7 +99,7 @@ class Switchboard:
             return
         if not isinstance(result, Mapping):
             raise HookResultError(
-                f"Hook {slot.name!r} returned a {type(result).__name__} at {slot.event}; "
+                f"Hook {slot.name!r} returned {result!r:.60} (a {type(result).__name__}) at {slot.event}; "
                 "return a mapping of metrics, or nothing."
             )
         returned = cast("Mapping[str, Plain]", result)

@@ -248,6 +248,13 @@ def test_a_missing_provider_is_named_with_the_nearest_value() -> None:
         order_of(user={"needs": "grad_nrm"}, source={"provides": "grad_norm"})
 
 
+def test_a_value_that_resembles_no_other_is_not_told_a_wrong_one() -> None:
+    with pytest.raises(OrderError, match=r"needs 'grad_norm'.*Known: ") as caught:
+        order_of(user={"needs": "grad_norm"}, source={"provides": "score"})
+
+    assert "Did you mean" not in str(caught.value)
+
+
 @pytest.mark.parametrize("option", ["after", "before"])
 def test_an_unknown_name_in_a_relation_is_told_with_the_nearest_hook(option: str) -> None:
     words = rf"no hook 'chekpoint' for 'metrics' to run {option}\. Did you mean 'checkpoint'\?"

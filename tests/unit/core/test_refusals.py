@@ -172,6 +172,13 @@ def test_an_interval_that_is_not_positive_is_refused(schedule: object) -> None:
     assert_says(refusal_of(Watcher(), ScheduleError, schedule=schedule), "must be above 0", "leave the schedule out")
 
 
+@pytest.mark.parametrize(
+    "schedule", ["evry 5 epochs", "every 0 epochs", 0, [5], {"epoch_end": "every 5 epocs"}], ids=str
+)
+def test_a_refused_schedule_is_told_whose_it_is(schedule: object) -> None:
+    assert_says(refusal_of(Watcher(), ScheduleError, name="probe", schedule=schedule), "'probe'")
+
+
 def test_an_endless_interval_is_refused_by_its_own_words() -> None:
     message = refusal(lambda: Every(math.inf), ScheduleError)
 
@@ -201,6 +208,7 @@ def test_an_endless_interval_is_refused_by_its_own_words() -> None:
         (lambda: Cycle(4, [5]), ["Position 5", "cycle of 4", "from 1 to 4"]),
         (lambda: Cycle(4, [1.5]), ["whole number", "1.5"]),
         (lambda: Cycle(4, ["1"]), ["number", "'1'"]),
+        (lambda: Cycle(4, 3), ["positions", "3"]),
         (lambda: Cycle(0, [1]), ["length", "at least 1", "got 0"]),
         (lambda: Cycle(2.5, [1]), ["length", "whole number", "2.5"]),
         (lambda: Cycle("4", [1]), ["'4'"]),

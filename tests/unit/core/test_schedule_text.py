@@ -195,6 +195,7 @@ def refusal_of(text: str, clocks: Iterable[str] = ()) -> str:
     [
         ("evry 5 epochs", "evry", "every"),
         ("onec at 5 epochs", "onec", "once"),
+        ("EVERY 5 epochs", "EVERY", "every"),
         ("every 5 epochs and cicle 4 epochs on 1", "cicle", "cycle"),
         ("every 5 epocs", "epocs", "epochs"),
         ("every 10 minuts", "minuts", "minutes"),

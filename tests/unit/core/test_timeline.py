@@ -23,6 +23,7 @@ from hookloop.core import (
     TrainingLoop,
     Window,
 )
+from hookloop.errors import UnknownNameError
 from hookloop.testing import Harness, ToyWorkload
 
 INF = math.inf
@@ -268,6 +269,18 @@ def test_a_hook_that_cannot_be_placed_is_listed_with_the_reason(options: dict[st
     (standing,) = timeline.standing
     assert (standing.hook, standing.event) == ("probe", "epoch_end")
     assert why in standing.why
+
+
+def test_a_rate_may_be_given_by_any_name_of_its_clock() -> None:
+    hooks = HookManager()
+    hooks.add(lambda: None, name="probe", on="epoch_end", schedule="every 100 env_steps")
+
+    assert [firing.epochs for firing in hooks.timeline(4, {"agent_steps": 50})] == [2, 4]
+
+
+def test_a_misspelt_rate_is_told_with_the_nearest_clock() -> None:
+    with pytest.raises(UnknownNameError, match=r"no clock 'env_stps'.*Did you mean 'env_steps'\?"):
+        HookManager().timeline(4, {"env_stps": 50})
 
 
 def test_a_hook_that_decides_for_itself_cannot_be_placed() -> None:
