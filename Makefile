@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-DEV_EXTRAS ?= dev
+DEV_EXTRAS ?= dev,envpool
 TORCH ?= 2.13.0
 BENCH_ARGS ?=
 TRAIN_ARGS ?=

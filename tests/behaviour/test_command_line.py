@@ -27,7 +27,7 @@ def test_help_lists_every_command_with_a_line() -> None:
     finished = hookloop("--help")
 
     assert finished.returncode == 0
-    for command in ("train", "hooks", "doctor"):
+    for command in ("train", "recipes", "config", "check-env", "hooks", "doctor"):
         assert re.search(rf"\b{command}\b +[A-Z].+\.", finished.stdout)
 
 
@@ -57,7 +57,7 @@ def test_an_installed_plugin_is_listed_but_does_nothing_and_a_broken_one_says_wh
     )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
 
-    trained = hookloop("train", "--epochs", "1", PYTHONPATH=path)
+    trained = hookloop("train", "--dry-run", PYTHONPATH=path)
     listed = hookloop("hooks", PYTHONPATH=path)
 
     assert "imported" not in trained.stdout  # being installed activates nothing
@@ -78,22 +78,79 @@ def test_doctor_reports_what_is_there_and_how_to_get_the_rest() -> None:
     assert all(re.fullmatch(r"pip install 'hookloop\[[\w-]+\]'", finding["advice"]) for finding in missing)
 
 
-def test_train_runs_the_toy_workload_says_so_and_learns() -> None:
-    finished = hookloop("train", "--epochs", "40", "--seed", "3")
+QUICK = ("total_env_steps=3000", "env.num_envs=8", "policy.hidden=[16, 16]")
+
+
+def test_train_carries_out_a_recipe_and_ends_with_where_it_is_and_what_it_reached(tmp_path: Path) -> None:
+    finished = hookloop("train", "cartpole", *QUICK, "--run", "mine", "--seed", "3", cwd=tmp_path)
+
+    assert finished.returncode == 0, finished.stderr
+    assert re.search(r"^completed$", finished.stdout, re.MULTILINE)
+    assert re.search(r"reached  mean return \d+", finished.stdout)
+    assert "where    runs/mine" in finished.stdout
+    folder = tmp_path / "runs" / "mine"
+    config, result = json.loads((folder / "config.json").read_text()), json.loads((folder / "result.json").read_text())
+    assert (config["recipe"], config["seed"], config["settings"]["env"]["num_envs"]) == ("cartpole", 3, 8)
+    assert (result["version"], result["outcome"], result["env_steps"] >= 3000) == (1, "completed", True)
+    assert (folder / "policy.safetensors").stat().st_size > 0
+
+
+def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+
+    finished = hookloop("train", "cartpole", *QUICK, "--run", "mine", cwd=tmp_path)
+
+    assert finished.returncode == 2
+    assert "There is a run 'mine' in runs already; choose another name with --run." in finished.stderr
+
+
+def test_progress_as_json_is_one_object_per_line(tmp_path: Path) -> None:
+    finished = hookloop("train", *QUICK[1:], "total_env_steps=40000", "--display", "json", cwd=tmp_path)
+
+    rows = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
+    assert finished.returncode == 0, finished.stderr
+    assert rows
+    assert all(row["step"] <= 60000 and row["sps"] > 0 for row in rows)
+
+
+def test_a_dry_run_shows_settings_hooks_and_files_and_writes_nothing(tmp_path: Path) -> None:
+    finished = hookloop("train", "cartpole", "--dry-run", "--run", "mine", cwd=tmp_path)
+
+    assert finished.returncode == 0, finished.stderr
+    assert '"id": "CartPole-v1"' in finished.stdout
+    assert "hooks, in order: GoalHook, values, ProgressHook" in finished.stdout
+    assert "runs/mine/result.json" in finished.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_recipes_and_their_settings_are_listed_with_origins() -> None:
+    listed = hookloop("recipes")
+    shown = hookloop("config", "cartpole", "env.num_envs=3")
+
+    for name in ("cartpole", "acrobot", "pendulum", "lunarlander", "minigrid"):
+        assert re.search(rf"^{name} +[A-Z].+hookloop", listed.stdout, re.MULTILINE)
+    assert re.search(r"env.num_envs +3 +override env.num_envs=3", shown.stdout)
+    assert re.search(r"env.id +CartPole-v1 +recipe cartpole", shown.stdout)
+    assert re.search(r"env.mode +auto +default", shown.stdout)
+
+
+def test_an_environment_is_checked(tmp_path: Path) -> None:
+    finished = hookloop("check-env", "CartPole-v1", "--steps", "50")
 
     assert finished.returncode == 0
-    assert finished.stdout.startswith("No recipe exists yet: this is the toy workload")
-    assert "completed after 40 epochs" in finished.stdout
-    slope = float(re.search(r"slope (-?[\d.]+)", finished.stdout)[1])
-    assert slope == pytest.approx(3.0, abs=0.1)
+    assert re.search(r"CartPole-v1: \d+ steps/s with 4 environments; resumes bit-exact", finished.stdout)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("hoks",), 'Did you mean "hooks"'),
-        (("train", "--epoch", "3"), "Did you mean --epochs"),
-        (("train", "--epochs", "many"), "many"),
+        (("train", "--sed", "3"), "Did you mean --seed"),
+        (("train", "--seed", "many"), "many"),
+        (("train", "cartpol"), "There is no recipe 'cartpol'. Did you mean 'cartpole'? Run 'hookloop recipes'"),
+        (("train", "cartpole", "env.num_env=3"), "Did you mean 'env.num_envs'?"),
+        (("train", "cartpole", "--run", "../x"), "it names a folder"),
+        (("check-env", "CartPol-v1"), "Did you mean 'CartPole-v1'?"),
         (("hooks", "loging"), "There is no hook called 'loging'. Did you mean 'logging'?"),
     ],
 )

@@ -21,7 +21,10 @@ app = App(
     help_format="plaintext",
 )
 # The texts stand here so that --help imports no command.
-app.command("hookloop.cli.train:train", help="Train the toy workload.")
+app.command("hookloop.cli.train:train", help="Train a recipe.")
+app.command("hookloop.cli.recipes:recipes", help="List the recipes that can be trained.")
+app.command("hookloop.cli.recipes:config", help="Show a recipe's settings and where each comes from.")
+app.command("hookloop.cli.check_env:check_env", help="Check that an environment behaves.")
 app.command("hookloop.cli.hooks:hooks", help="List every hook a configuration can name.")
 app.command("hookloop.cli.doctor:doctor", help="Check what is installed and say what is missing.")
 

@@ -2,16 +2,20 @@
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
 from hookloop.hooks.from_file import load_hooks
+from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.logging import LoggingHook
+from hookloop.hooks.progress import ProgressHook
 from hookloop.hooks.time_limit import TimeLimitHook
 
 __all__ = [
     "CompositeHook",
+    "GoalHook",
     "Hook",
     "HookContext",
     "HookManager",
     "LoggingHook",
     "PeriodicHook",
+    "ProgressHook",
     "TimeLimitHook",
     "TrainerHook",
     "TrainerState",

@@ -269,9 +269,12 @@ def test_a_periodic_hook_starts_at_a_number() -> None:
 # What is no hook
 
 
-@pytest.mark.parametrize(
-    "thing", [object(), 5, "logging", None, Hook(), TrainerHook()], ids=lambda thing: type(thing).__name__
-)
+def test_the_name_of_a_hook_is_told_from_a_hook() -> None:
+    with pytest.raises(RegistrationError, match=r"'logging' is a text.*add_config"):
+        HookManager().add("logging")
+
+
+@pytest.mark.parametrize("thing", [object(), 5, None, Hook(), TrainerHook()], ids=lambda thing: type(thing).__name__)
 def test_what_handles_no_event_is_told_how_to(thing: object) -> None:
     message = refusal_of(thing)
 

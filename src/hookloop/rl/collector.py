@@ -1,0 +1,189 @@
+"""Collection: the policy acts, the environments answer, everything is written in place."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hookloop.core import TrainingLoop
+from hookloop.rl.envs import Envs, Episode
+from hookloop.rl.experience import OBSERVATIONS, Experience
+from hookloop.rl.losses.base import Loss, RolloutStep
+from hookloop.rl.policies import Policy
+
+Plain = Any
+
+EPISODES_IN_MEAN = 100
+
+
+class Collector:
+    """Fills the experience of one epoch and keeps the statistics of finished episodes.
+
+    Args:
+        envs: The environments to act in.
+        policy: What acts.
+        experience: Where transitions go.
+        losses: Those that store something of their own are asked at each step.
+        generator: The random stream of the actions.
+        segment_length: Steps after which a recurrent policy's memory is kept, for training.
+    """
+
+    def __init__(
+        self,
+        envs: Envs,
+        policy: Policy,
+        experience: Experience,
+        losses: Sequence[Loss],
+        *,
+        generator: torch.Generator,
+        segment_length: int = 1,
+    ) -> None:
+        self.envs = envs
+        self.policy = policy
+        self.experience = experience
+        self.generator = generator
+        self.recent: deque[tuple[float, int]] = deque(maxlen=EPISODES_IN_MEAN)
+        self._storing = [loss for loss in losses if _stores(loss)]
+        self._segment_length = segment_length
+        self._state = policy.initial_state(envs.num_envs) if policy.is_recurrent else None
+        self._segment_states: list[Any] = []
+        self._starts = np.empty(envs.num_envs, dtype=bool)
+
+    def collect(self, loop: TrainingLoop) -> dict[str, list[float]]:
+        """Fill the experience, telling the loop of each step; return the episodes that finished."""
+        experience, envs = self.experience, self.envs
+        experience.begin()
+        self._segment_states.clear()
+        finished: list[Episode] = []
+        with loop.rollout():
+            for step in range(experience.horizon):
+                actions = self._act(step, loop)
+                envs.step(actions)
+                self._store(step)
+                experience.steps = step + 1
+                if envs.finished:
+                    finished.extend(envs.finished)
+                    self.recent.extend((episode.return_, episode.length) for episode in envs.finished)
+                num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else envs.num_envs
+                loop.step(env_steps=num_steps, episodes=len(envs.finished))
+                if loop.state.stop_rollout:
+                    break
+        return {"return": [e.return_ for e in finished], "length": [float(e.length) for e in finished]}
+
+    def last_values(self) -> Tensor:
+        """Return the values of the observations the next step would act on."""
+        return self.policy.value(self._observation(), state=self._live_state())
+
+    def segment_states(self, indices: Tensor) -> Any:
+        """Return a recurrent policy's memory at the start of the segments with these indices."""
+        states = _stack_states(self._segment_states)
+        return _map_state(lambda tensor: tensor.index_select(0, indices), states)
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return all that makes collection go on with the same bits."""
+        return {
+            "envs": self.envs.state_dict(),
+            "generator": self.generator.get_state().clone(),
+            "recent": [[return_, length] for return_, length in self.recent],
+            "memory": [] if self._state is None else [tensor.clone() for tensor in _leaves(self._state)],
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
+        """Go on from a saved state."""
+        self.envs.load_state_dict(saved["envs"])
+        self.generator.set_state(saved["generator"])
+        self.recent = deque(((return_, int(length)) for return_, length in saved["recent"]), maxlen=EPISODES_IN_MEAN)
+        if self._state is not None:
+            memory = iter(saved["memory"])
+            self._state = _map_state(lambda _tensor: next(memory).clone(), self._state)
+
+    def _act(self, step: int, loop: TrainingLoop) -> np.ndarray[Any, Any]:
+        experience, envs = self.experience, self.envs
+        arrays = experience.arrays
+        if isinstance(envs.obs, dict):
+            for name, values in envs.obs.items():
+                arrays[f"{OBSERVATIONS}/{name}"][step] = values
+        else:
+            arrays[OBSERVATIONS][step] = envs.obs
+        masks = None
+        if envs.action_masks is not None:
+            arrays["masks"][step] = envs.action_masks
+            masks = experience.rows["masks"][step]
+        if self.policy.is_recurrent:
+            arrays["starts"][step] = self._episode_starts()
+            if step % self._segment_length == 0:
+                self._segment_states.append(_map_state(torch.clone, self._live_state()))
+        obs = experience.observation_at(step)
+        acted = self.policy.act(obs, mask=masks, state=self._live_state(), generator=self.generator)
+        self._state = acted.state
+        actions = acted.actions.numpy()
+        arrays["actions"][step] = actions
+        arrays["log_probs"][step] = acted.log_probs.numpy()
+        arrays["values"][step] = acted.values.numpy()
+        for loss in self._storing:
+            loss.rollout(RolloutStep(step, obs, masks, experience), loop.state)
+        return actions
+
+    def _store(self, step: int) -> None:
+        arrays, envs = self.experience.arrays, self.envs
+        arrays["rewards"][step] = envs.rewards
+        arrays["terminated"][step] = envs.terminated
+        arrays["truncated"][step] = envs.truncated
+        if envs.has_fillers:
+            arrays["valid"][step] = envs.valid
+        if envs.truncated.any():
+            self._bootstrap(step)
+
+    def _bootstrap(self, step: int) -> None:
+        """Value the true last observation of episodes that were cut off: they have a future, only not here."""
+        cut_off = torch.from_numpy(np.flatnonzero(self.envs.truncated))
+        obs = _rows_of(self.envs.final_obs, cut_off)
+        state = None if self._state is None else _map_state(lambda tensor: tensor.index_select(0, cut_off), self._state)
+        self.experience.rows["bootstraps"][step][cut_off] = self.policy.value(obs, state=state)
+
+    def _observation(self) -> Tensor | dict[str, Tensor]:
+        obs = self.envs.obs
+        if isinstance(obs, dict):
+            return {name: torch.from_numpy(values) for name, values in obs.items()}
+        return torch.from_numpy(obs)
+
+    def _episode_starts(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return where the coming step is the first of an episode: the environments know, also after a resume."""
+        return np.equal(self.envs.episode_lengths, 0, out=self._starts)
+
+    def _live_state(self) -> Any:
+        """Return the policy's memory, emptied where a new episode begins."""
+        if self._state is None:
+            return None
+        going_on = torch.from_numpy(~self._episode_starts())
+        return _map_state(lambda tensor: tensor * going_on.view(-1, *[1] * (tensor.dim() - 1)), self._state)
+
+
+def _stores(loss: Loss) -> bool:
+    return type(loss).run_rollout is not Loss.run_rollout or type(loss).rollout is not Loss.rollout
+
+
+def _rows_of(obs: Any, indices: Tensor) -> Tensor | dict[str, Tensor]:
+    if isinstance(obs, dict):
+        return {name: torch.from_numpy(values).index_select(0, indices) for name, values in obs.items()}
+    return torch.from_numpy(obs).index_select(0, indices)
+
+
+def _leaves(state: Any) -> list[Tensor]:
+    return [state] if isinstance(state, Tensor) else [leaf for part in state for leaf in _leaves(part)]
+
+
+def _map_state(act: Any, state: Any) -> Any:
+    return act(state) if isinstance(state, Tensor) else tuple(_map_state(act, part) for part in state)
+
+
+def _stack_states(states: list[Any]) -> Any:
+    """Join the memories of all segment starts, environment by environment within each start."""
+    if isinstance(states[0], Tensor):
+        return torch.cat(states, dim=0)
+    return tuple(_stack_states([state[k] for state in states]) for k in range(len(states[0])))

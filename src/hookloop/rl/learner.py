@@ -1,0 +1,139 @@
+"""Optimisation: passes over the experience, minibatch by minibatch, each loss in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hookloop.core import TrainingLoop
+from hookloop.rl.advantages import estimate_advantages
+from hookloop.rl.experience import Experience
+from hookloop.rl.losses.base import Loss, SharedLossData
+from hookloop.rl.optimizer import FlatAdam
+from hookloop.rl.policies import Policy
+from hookloop.rl.sampling import Minibatch, Sampler
+
+Plain = Any
+
+
+class Learner:
+    """Improves a policy on the collected experience.
+
+    Args:
+        policy: What learns.
+        losses: What to minimise: the sum of those that are switched on.
+        optimizer: How to step.
+        sampler: How the experience is cut into minibatches.
+        generator: The random stream of the sampling.
+        update_epochs: Passes over the experience.
+        gamma: The discount.
+        gae_lambda: The decay of the advantage's sum.
+        accumulate_minibatches: Minibatches per optimizer step.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        losses: Sequence[Loss],
+        optimizer: FlatAdam,
+        sampler: Sampler,
+        *,
+        generator: torch.Generator,
+        update_epochs: int,
+        gamma: float,
+        gae_lambda: float,
+        accumulate_minibatches: int = 1,
+    ) -> None:
+        self.policy = policy
+        self.losses = list(losses)
+        self.optimizer = optimizer
+        self.sampler = sampler
+        self.generator = generator
+        self.update_epochs = update_epochs
+        self.gamma = gamma
+        self.gae_lambda = gae_lambda
+        self.accumulate_minibatches = accumulate_minibatches
+        self._waiting = 0  # minibatches whose gradients have not been stepped along yet
+
+    def estimate(self, experience: Experience, last_values: Tensor) -> None:
+        """Write advantages and returns into the experience."""
+        arrays, steps = experience.arrays, experience.steps
+        advantages = arrays["advantages"][:steps]
+        estimate_advantages(
+            arrays["rewards"][:steps],
+            arrays["values"][:steps],
+            last_values.numpy(),
+            experience.ends(),
+            arrays["bootstraps"][:steps],
+            gamma=self.gamma,
+            gae_lambda=self.gae_lambda,
+            out_TN=advantages,
+        )
+        np.add(advantages, arrays["values"][:steps], out=arrays["returns"][:steps])
+
+    def learn(
+        self, loop: TrainingLoop, *, has_fillers: bool, states: Callable[[Tensor], Any] | None
+    ) -> dict[str, float]:
+        """Optimise on what was collected and return the mean statistics of every loss."""
+        with loop.train_phase():
+            for _ in range(self.update_epochs):
+                for minibatch in self.sampler.passes(self.generator, has_fillers=has_fillers, states=states):
+                    self._train_on(minibatch, loop)
+                    if loop.state.stop_update_epoch:
+                        break
+                self._step_if_waiting(loop)
+                loop.update_epoch_done()
+                for loss in self.losses:
+                    loss.end_pass(loop.state)
+                if loop.state.stop_update_epoch:
+                    break
+        return {f"{loss.name}/{name}": value for loss in self.losses for name, value in loss.statistics.means().items()}
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return weights, optimizer, random stream and losses."""
+        return {
+            "policy": {name: tensor.detach().clone() for name, tensor in self.policy.state_dict().items()},
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state().clone(),
+            "losses": {loss.name: loss.state_dict() for loss in self.losses},
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
+        """Go on from a saved state."""
+        self.policy.load_state_dict(saved["policy"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.generator.set_state(saved["generator"])
+        for loss in self.losses:
+            loss.load_state_dict(saved["losses"][loss.name])
+
+    def _train_on(self, minibatch: Minibatch, loop: TrainingLoop) -> None:
+        loop.minibatch_start(minibatch)
+        shared = SharedLossData(self.policy, minibatch)
+        total: Tensor | None = None
+        for loss in self.losses:
+            part = loss.train(shared, loop.state)
+            if part.requires_grad:
+                total = part if total is None else total + part
+        # With all losses switched off there is nothing to differentiate: the step is skipped, not crashed into.
+        if total is not None:
+            if self.accumulate_minibatches > 1:
+                total = total / self.accumulate_minibatches
+            total.backward()
+            self._waiting += 1
+            if self._waiting == self.accumulate_minibatches:
+                self._step_if_waiting(loop)
+        loop.minibatch_end(None if total is None else total.detach())
+
+    def _step_if_waiting(self, loop: TrainingLoop) -> None:
+        if not self._waiting:
+            return
+        self._waiting = 0
+        loop.gradients()
+        self.optimizer.clip()
+        self.optimizer.step()
+        loop.optimizer_step()
+        self.optimizer.zero_grad()

@@ -1,0 +1,110 @@
+"""One flat buffer for all parameters, so that clipping, stepping and zeroing are one operation each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hookloop.errors import HookStateError
+
+Plain = Any
+
+
+class FlatAdam:
+    """Adam over a module's parameters, laid out as one tensor; gradients are views of a second one.
+
+    Args:
+        module: Its parameters move into the flat buffer and keep their names and shapes.
+        learning_rate: The step size; may be changed between steps.
+        betas: Adam's decay rates.
+        eps: Adam's epsilon.
+        weight_decay: Added to the gradient, as in Adam.
+        max_grad_norm: Gradients are scaled down to this norm; None leaves them alone.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        learning_rate: float = 2.5e-4,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-5,
+        weight_decay: float = 0.0,
+        max_grad_norm: float | None = 0.5,
+    ) -> None:
+        self.max_grad_norm = max_grad_norm
+        self._names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+        self.flat, self.gradients = _flatten(module)
+        self._adam = torch.optim.Adam(
+            [self.flat], lr=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay, fused=True
+        )
+
+    @property
+    def learning_rate(self) -> float:
+        """The step size of the next step."""
+        return self._adam.param_groups[0]["lr"]
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._adam.param_groups[0]["lr"] = value
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """The groups of the underlying optimizer, for code that expects a torch optimizer."""
+        return self._adam.param_groups
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        self.gradients.zero_()
+
+    def clip(self) -> Tensor | None:
+        """Scale the gradients down to the largest norm allowed and return the norm they had."""
+        if self.max_grad_norm is None:
+            return None
+        norm = torch.linalg.vector_norm(self.gradients)
+        self.gradients.mul_((self.max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
+        return norm
+
+    def step(self) -> None:
+        """Take one step along the gradients as they are."""
+        self._adam.step()
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return the moments and the settings."""
+        moments = self._adam.state.get(self.flat, {})
+        return {
+            "parameters": list(self._names),
+            "learning_rate": self.learning_rate,
+            "moments": {name: value.clone() for name, value in moments.items()},
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
+        """Restore the moments and the learning rate."""
+        if list(saved["parameters"]) != self._names:
+            missing = sorted(set(self._names) ^ set(saved["parameters"]))
+            raise HookStateError(f"The saved optimizer belongs to another network: {', '.join(missing[:5])} differ.")
+        self.learning_rate = saved["learning_rate"]
+        moments: Mapping[str, Tensor] = saved["moments"]
+        self._adam.state[self.flat] = {name: value.clone() for name, value in moments.items()}
+
+
+def _flatten(module: nn.Module) -> tuple[nn.Parameter, Tensor]:
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    kinds = {(parameter.dtype, parameter.device) for parameter in parameters}
+    if len(kinds) != 1:
+        raise HookStateError(
+            f"The policy's parameters must share one dtype and device, got {', '.join(sorted(map(str, kinds)))}."
+        )
+    flat = nn.Parameter(torch.cat([parameter.detach().reshape(-1) for parameter in parameters]))
+    gradients = torch.zeros_like(flat)
+    flat.grad = gradients
+    start = 0
+    for parameter in parameters:
+        end = start + parameter.numel()
+        parameter.data = flat.data[start:end].view_as(parameter)
+        parameter.grad = gradients[start:end].view_as(parameter)
+        start = end
+    return flat, gradients

@@ -1,0 +1,194 @@
+"""The RL trainer: it composes environments, policy, losses and hooks, and does nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hookloop.core import HookContext, HookManager, LoopResult, TrainerState, TrainingLoop, derive_seed
+from hookloop.core.signals import SECOND
+from hookloop.errors import ConfigError
+from hookloop.rl.collector import Collector
+from hookloop.rl.config import TrainerConfig
+from hookloop.rl.envs import Envs
+from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec, merge_specs
+from hookloop.rl.learner import Learner
+from hookloop.rl.losses.base import Loss
+from hookloop.rl.optimizer import FlatAdam
+from hookloop.rl.policies import Policy
+from hookloop.rl.sampling import Sampler, check_arithmetic
+from hookloop.rl.specs import ArraySpec
+from hookloop.rl.value_hook import ValueHook
+from hookloop.rl.workload import RLWorkload
+
+Plain = Any
+
+RESULT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrainResult:
+    """How a training run ended; ``version`` changes when a field changes its meaning."""
+
+    version: int
+    outcome: str
+    env_steps: int
+    epochs: int
+    episodes: int
+    optimizer_steps: int
+    seconds: float
+    mean_return: float | None
+    """Over the last hundred episodes; None if none has finished."""
+    loop: LoopResult
+
+
+class Trainer:
+    """Trains a policy in environments.
+
+    Args:
+        policy: What acts and learns.
+        envs: Where it acts.
+        losses: What to minimise, in order; each with a name of its own.
+        config: Sizes and rates.
+        hooks: Anything that should happen besides: hooks in any dialect, or a HookManager.
+        seed: The root of all randomness of this run.
+        second_signal: What a second Ctrl-C does: ``raise`` or ``exit``.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        envs: Envs,
+        losses: Sequence[Loss],
+        config: TrainerConfig | None = None,
+        hooks: HookManager | Sequence[object] = (),
+        seed: int = 0,
+        second_signal: SECOND = "raise",
+    ) -> None:
+        self.config = config = config if config is not None else TrainerConfig()
+        self.policy, self.envs, self.losses = policy, envs, list(losses)
+        _require_distinct(self.losses)
+        segment_length = config.segment_length if policy.is_recurrent else 1
+        check_arithmetic(
+            num_envs=envs.num_envs,
+            horizon=config.horizon,
+            num_minibatches=config.num_minibatches,
+            segment_length=segment_length,
+        )
+        self.experience = Experience(
+            merge_specs(_specs(policy, envs, self.losses)), num_envs=envs.num_envs, horizon=config.horizon
+        )
+        self.experience["valid"].fill_(True)
+        for loss in self.losses:
+            loss.attach_replay_buffer(self.experience)
+        self.optimizer = FlatAdam(policy, **config.optimizer.model_dump())
+        collector = Collector(
+            envs, policy, self.experience, self.losses,
+            generator=_generator(seed, "act"), segment_length=segment_length,
+        )  # fmt: skip
+        sampler = Sampler(
+            self.experience, num_minibatches=config.num_minibatches, segment_length=segment_length,
+            sampling=config.sampling, alpha=config.priority_alpha, beta=config.priority_beta,
+        )  # fmt: skip
+        learner = Learner(
+            policy, self.losses, self.optimizer, sampler,
+            generator=_generator(seed, "sample"), update_epochs=config.update_epochs, gamma=config.gamma,
+            gae_lambda=config.gae_lambda, accumulate_minibatches=config.accumulate_minibatches,
+        )  # fmt: skip
+        self.workload = RLWorkload(collector, learner)
+        self.loop = self._make_loop(hooks, seed, second_signal)
+        envs.reset(derive_seed(seed, "envs") % 2**31)
+
+    @property
+    def hooks(self) -> HookManager:
+        """The hooks of this run."""
+        return self.loop.hooks
+
+    @property
+    def state(self) -> TrainerState:
+        """The serialisable state of this run."""
+        return self.loop.state
+
+    def add_hook(self, hook: object, **options: object) -> str:
+        """Add a hook and return its name."""
+        return self.hooks.add(hook, **options)
+
+    def train(self, total_env_steps: int) -> TrainResult:
+        """Train until this many environment steps are done in all, earlier calls and attempts included."""
+        if total_env_steps < 1:
+            raise ConfigError(f"total_env_steps must be at least 1, got {total_env_steps}.")
+        self.workload.total_env_steps = total_env_steps
+        ended = self.loop.run()
+        clocks = self.state.clocks
+        return TrainResult(
+            version=RESULT_VERSION,
+            outcome=ended.outcome,
+            env_steps=clocks.env_steps,
+            epochs=clocks.epochs,
+            episodes=clocks.episodes,
+            optimizer_steps=clocks.optimizer_steps,
+            seconds=clocks.seconds,
+            mean_return=self.workload.mean_return(),
+            loop=ended,
+        )
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return everything that makes training go on with the same bits."""
+        return self.loop.state_dict()
+
+    def load_state_dict(self, saved: Mapping[str, Plain], *, strict: bool = True) -> None:
+        """Go on from a saved state; call it before ``train``."""
+        self.loop.load_state_dict(saved, strict=strict)
+
+    def _make_loop(self, hooks: HookManager | Sequence[object], seed: int, second_signal: SECOND) -> TrainingLoop:
+        given = hooks if isinstance(hooks, HookManager) else list(hooks)
+        context = HookContext(state=TrainerState(seed=seed), trainer=self, model=self.policy, optimizer=self.optimizer)
+        context.losses, context.experience = self.losses, self.experience
+        loop = TrainingLoop(self.workload, given, context=context, second_signal=second_signal)
+        for loss in self.losses:
+            events = _LossEvents(loss)
+            if vars(events):
+                loop.hooks.add(events, name=f"loss/{loss.name}", ranks="all")
+        if self.config.values:
+            loop.hooks.add(ValueHook(self, self.config.values), name="values", ranks="all")
+        return loop
+
+
+class _LossEvents:
+    """The ``on_*`` methods of a loss, as a hook; its state is saved with the learner's."""
+
+    def __init__(self, loss: Loss) -> None:
+        for name in dir(loss):
+            if name.startswith("on_") and callable(getattr(loss, name)):
+                setattr(self, name, getattr(loss, name))
+
+
+def _specs(policy: Policy, envs: Envs, losses: Sequence[Loss]) -> dict[str, ExperienceSpec]:
+    """Return who wants what stored."""
+    action = envs.action
+    wanted: dict[str, ArraySpec] = {"actions": ArraySpec(tuple(action.shape), action.dtype)}
+    for name, spec in envs.observation.arrays.items():
+        wanted[f"{OBSERVATIONS}/{name}" if envs.observation.is_dict else OBSERVATIONS] = spec
+    if envs.action_masks is not None:
+        wanted["masks"] = ArraySpec(tuple(envs.action_masks.shape[1:]), "bool")
+    if policy.is_recurrent:
+        wanted["starts"] = ArraySpec((), "bool")
+    specs: dict[str, ExperienceSpec] = {"the environment": wanted, "the policy": policy.experience_spec()}
+    return {**specs, **{f"the loss {loss.name!r}": loss.get_experience_spec() for loss in losses}}
+
+
+def _require_distinct(losses: Sequence[Loss]) -> None:
+    if not losses:
+        raise ConfigError("A trainer needs at least one loss, for example losses=[PPO()].")
+    names = [loss.name for loss in losses]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"Two losses are named {name!r}; give one of them another with name='...'.")
+
+
+def _generator(seed: int, stream: str) -> torch.Generator:
+    return torch.Generator().manual_seed(derive_seed(seed, stream))

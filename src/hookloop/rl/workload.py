@@ -1,0 +1,62 @@
+"""Reinforcement learning as a workload of the loop: an epoch is one collection and one optimisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hookloop.core import TrainingLoop
+from hookloop.rl.collector import Collector
+from hookloop.rl.learner import Learner
+
+Plain = Any
+
+
+class RLWorkload:
+    """Collects and learns in turn until enough environment steps are done."""
+
+    def __init__(self, collector: Collector, learner: Learner) -> None:
+        self.collector = collector
+        self.learner = learner
+        self.total_env_steps = 0
+
+    def is_finished(self, loop: TrainingLoop) -> bool:
+        """Tell whether enough environment steps are done."""
+        return loop.clocks.env_steps >= self.total_env_steps
+
+    def run_epoch(self, loop: TrainingLoop) -> None:
+        """Collect, estimate advantages, learn, and leave the epoch's statistics in the state."""
+        collector, learner = self.collector, self.learner
+        episodes = collector.collect(loop)
+        learner.estimate(collector.experience, collector.last_values())
+        states = collector.segment_states if collector.policy.is_recurrent else None
+        losses = learner.learn(loop, has_fillers=collector.envs.has_fillers, states=states)
+        loop.clocks.policy_version += 1
+        loop.state.rollout_stats = dict(episodes)
+        loop.state.loss_stats = losses
+        loop.context.metrics = {**self._returns(), **{f"loss/{name}": value for name, value in losses.items()}}
+
+    def mean_return(self) -> float | None:
+        """Return the mean over the last hundred episodes; None before the first has finished."""
+        recent = self.collector.recent
+        return float(np.mean([return_ for return_, _ in recent])) if recent else None
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return all that makes training go on with the same bits."""
+        return {"collector": self.collector.state_dict(), "learner": self.learner.state_dict()}
+
+    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
+        """Go on from a saved state."""
+        self.collector.load_state_dict(saved["collector"])
+        self.learner.load_state_dict(saved["learner"])
+
+    def _returns(self) -> dict[str, float]:
+        recent = self.collector.recent
+        if not recent:
+            return {}
+        return {
+            "return/mean": float(np.mean([return_ for return_, _ in recent])),
+            "episode/length": float(np.mean([length for _, length in recent])),
+        }
