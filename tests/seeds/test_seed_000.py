@@ -134,3 +134,40 @@ def test_a_hook_whose_service_is_absent_is_present_but_inactive() -> None:
     trainer.train()
 
     assert hook.logged == 0
+
+
+def test_the_seeds_hooks_work_on_the_real_trainer() -> None:
+    import hookloop.rl as rl
+
+    envs = rl.make_envs("CartPole-v1", num_envs=4)
+    policy = rl.make_policy(envs.observation, envs.action, hidden=(16, 16), seed=0)
+    trainer = rl.Trainer(policy=policy, envs=envs, losses=[rl.PPO()], config=rl.TrainerConfig(horizon=32))
+    saved: list[tuple[object, ...]] = []
+
+    checkpoint_hook = CheckpointHook(saved, 1, 10)
+    trainer.add_hook(checkpoint_hook)
+    metrics_hook = MetricsHook(None, None, timer=None)
+    trainer.add_hook(metrics_hook)
+    eval_hook = EvaluationHook({"every": 1}, curriculum=None)
+    trainer.add_hook(eval_hook)
+    trainer.train(total_env_steps=300)
+
+    epochs = trainer.state.epoch
+    assert saved[0] == ("load", 0)
+    assert [entry[1] for entry in saved[1:]] == list(range(1, epochs + 1))
+    assert all(entry[2] is policy for entry in saved[1:])
+    losses = [seen[1] for seen in metrics_hook.seen if seen[0] == "epoch_end"]
+    assert all({"ppo/policy", "ppo/value", "ppo/entropy"} <= set(stats) for stats in losses)
+    assert eval_hook.get_eval_scores() == {"mean": epochs}
+    assert all(seen[0] is checkpoint_hook for seen in eval_hook.seen)
+
+
+def test_the_trainer_imports_training_modules_only() -> None:
+    """No tracker, database, display or file system in what a trainer needs: looked up in a fresh process."""
+    import subprocess
+    import sys
+
+    program = "import hookloop.rl.trainer, sys; print('\\n'.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+    assert not {"rich", "sqlalchemy", "wandb", "tensorboard", "upath", "psutil", "hookloop.storage"} & set(loaded)

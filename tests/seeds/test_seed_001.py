@@ -78,3 +78,89 @@ def test_the_gate_of_the_losses_can_be_put_on_any_hook() -> None:
     TrainingLoop(ToyWorkload(epochs=12), [Gated()]).run()
 
     assert seen == [2, 4, 6, 8]
+
+
+def test_the_life_cycle_of_a_loss_on_the_real_trainer() -> None:
+    """on_new_training_run → per epoch: on_rollout_start → rollout* → (train → on_mb_end)* → on_train_phase_end."""
+    import hookloop.rl as rl
+
+    class Recorded(rl.PPO):
+        def __init__(self):
+            super().__init__(name="recorded")
+            self.calls = []
+
+        def get_experience_spec(self):
+            self.calls.append("get_experience_spec")
+            return {}
+
+        def attach_replay_buffer(self, experience):
+            super().attach_replay_buffer(experience)
+            self.calls.append("attach_replay_buffer")
+
+        def on_new_training_run(self, trainer_state: TrainerState) -> None:
+            self.calls.append("on_new_training_run")
+
+        def on_rollout_start(self, trainer_state: TrainerState) -> None:
+            self.calls.append("on_rollout_start")
+
+        def run_rollout(self, step, trainer_state: TrainerState) -> None:
+            self.calls.append("run_rollout")
+
+        def run_train(self, shared_loss_data, trainer_state: TrainerState):
+            self.calls.append("run_train")
+            return super().run_train(shared_loss_data, trainer_state)
+
+        def on_mb_end(self, trainer_state: TrainerState) -> None:
+            self.calls.append("on_mb_end")
+
+        def on_train_phase_end(self, trainer_state: TrainerState) -> None:
+            self.calls.append("on_train_phase_end")
+
+    loss = Recorded()
+    envs = rl.make_envs("CartPole-v1", num_envs=2)
+    policy = rl.make_policy(envs.observation, envs.action, hidden=(8, 8), seed=0)
+    config = rl.TrainerConfig(horizon=3, num_minibatches=2, update_epochs=1)
+
+    rl.Trainer(policy=policy, envs=envs, losses=[loss], config=config).train(total_env_steps=1)
+
+    assert loss.calls == [
+        "get_experience_spec",
+        "attach_replay_buffer",
+        "on_new_training_run",
+        "on_rollout_start",
+        *["run_rollout"] * 3,
+        *["run_train", "on_mb_end"] * 2,
+        "on_train_phase_end",
+    ]
+
+
+def test_a_gated_loss_trains_and_collects_in_its_own_epochs() -> None:
+    import torch
+
+    import hookloop.rl as rl
+
+    class Gated(rl.Loss):
+        trained_at: list[int] = []  # noqa: RUF012  # shared on purpose: the test reads it
+        collected_at: list[int] = []  # noqa: RUF012
+
+        def run_rollout(self, step, trainer_state: TrainerState) -> None:
+            self.collected_at.append(trainer_state.epoch)
+
+        def run_train(self, shared_loss_data, trainer_state: TrainerState):
+            self.trained_at.append(trainer_state.epoch)
+            return shared_loss_data.evaluated.values.mean() * torch.zeros(())
+
+    loss = Gated(
+        rollout_schedule=rl.epoch_gate(begin_at_epoch=1, end_at_epoch=4),
+        train_schedule=rl.epoch_gate(0, 8, cycle_length=3, active_in_cycle=(2,)),
+    )
+    envs = rl.make_envs("CartPole-v1", num_envs=2)
+    policy = rl.make_policy(envs.observation, envs.action, hidden=(8, 8), seed=0)
+    config = rl.TrainerConfig(horizon=4, num_minibatches=1, update_epochs=1)
+    trainer = rl.Trainer(policy=policy, envs=envs, losses=[loss, rl.PPO()], config=config)
+
+    while trainer.state.epoch < 10:
+        trainer.train(total_env_steps=trainer.state.agent_step + 1)
+
+    assert sorted(set(loss.collected_at)) == [1, 2, 3]
+    assert loss.trained_at == [1, 4, 7]
