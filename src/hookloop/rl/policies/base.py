@@ -23,6 +23,9 @@ Obs: TypeAlias = Tensor | Mapping[str, Tensor]
 State: TypeAlias = "Tensor | tuple[State, ...]"
 """A recurrent network's memory: a tensor [B, ...], or a tuple of such."""
 
+StateSpec: TypeAlias = "ArraySpec | tuple[StateSpec, ...]"
+"""The shape and dtype of a memory for one environment, in its form."""
+
 
 class NetworkOutputError(HookloopError, ValueError):
     """A network returned something that is no action parameters and values."""
@@ -82,6 +85,11 @@ class Policy(nn.Module):
         self.check_masks = check_masks
         # Asked once: looking up a protocol costs as much as a small layer.
         self._differentiates_itself = isinstance(network, DifferentiatesItself) and not self.is_recurrent
+        if isinstance(network, DifferentiatesItself) and network.num_parameters != self.head.num_parameters:
+            raise NetworkOutputError(
+                f"{type(network).__name__} was made for {network.num_parameters} action parameters, but {action_spec} "
+                f"has {self.head.num_parameters}; give both the same action spec."
+            )
         self._draws = draws_for(self.head)
 
     def forward(self, obs: Obs) -> tuple[Tensor, Tensor]:
@@ -126,12 +134,11 @@ class Policy(nn.Module):
         """
         if mask is not None and self.check_masks:
             self.head.check_mask(mask)
-        network: Any = self.network
         if self.is_recurrent:
             with torch.no_grad():
                 parameters, values, state = self._step(obs, state, starts)
-        elif hasattr(network, "infer"):
-            parameters, values = network.infer(obs)
+        elif self._differentiates_itself and isinstance(obs, Tensor):
+            parameters, values = cast(DifferentiatesItself, self.network).infer(obs)
         else:
             with torch.inference_mode():
                 parameters, values = self.forward(obs)
@@ -193,7 +200,7 @@ class Policy(nn.Module):
         return initial(num_envs)
 
     @property
-    def state_spec(self) -> Any:
+    def state_spec(self) -> StateSpec | None:
         """Shape and dtype of the memory for one environment, in the form of the memory; None without one."""
         return _spec_of(self.initial_state(1)) if self.is_recurrent else None
 
@@ -265,7 +272,7 @@ def _device(obs: Obs) -> torch.device:
     return (obs if isinstance(obs, Tensor) else next(iter(obs.values()))).device
 
 
-def _spec_of(state: State) -> Any:
+def _spec_of(state: State) -> StateSpec:
     if isinstance(state, Tensor):
         return ArraySpec(tuple(state.shape[1:]), str(state.dtype).removeprefix("torch."))
     return tuple(_spec_of(part) for part in state)

@@ -43,6 +43,15 @@ class Trace:
 class DifferentiatesItself(Protocol):
     """A network whose gradient is written by hand; a policy asks it directly, so its forward hooks are not called."""
 
+    @property
+    def num_parameters(self) -> int:
+        """How many parameters of an action's distribution it puts out."""
+        ...
+
+    def infer(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return action parameters and values without gradients; the next call with as many rows may overwrite them."""
+        ...
+
     def weights(self) -> tuple[Tensor, ...]:
         """Return all parameters, in the order of ``gradients``."""
         ...

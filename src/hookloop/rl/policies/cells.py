@@ -92,21 +92,24 @@ class _Gru(torch.autograd.Function):
         units = weight.shape[1]
         reset, update = switches.split(units, 2)
         # How the gates' inputs answer to the output of their own step.
-        to_proposed = (1 - update) * torch.addcmul(torch.ones_like(proposed), proposed, proposed, value=-1)
-        to_update = (before - proposed).mul_(update).mul_(1 - update)
-        to_reset = (1 - reset).mul_(reset).mul_(seen_TBG[..., 2 * units :]).mul_(to_proposed)
-        slopes = torch.stack((to_reset, to_update, to_proposed * reset), 2)
+        to_proposed = _tanh_back(1 - update, proposed)
+        slopes = seen_TBG.new_empty((*seen_TBG.shape[:2], 3, units))
+        _sigmoid_back_into(slopes[:, :, 0], seen_TBG[..., 2 * units :] * to_proposed, reset)
+        _sigmoid_back_into(slopes[:, :, 1], before - proposed, update)
+        torch.mul(to_proposed, reset, out=slopes[:, :, 2])
         seen_grad = torch.empty_like(slopes)
-        output_grads = torch.empty_like(outputs_grad)
-        carried = torch.zeros_like(outputs_grad[0])
+        output_grads = torch.empty_like(proposed)
+        carried = torch.zeros_like(proposed[0])
         for step in reversed(range(len(outputs_grad))):
             here = torch.add(outputs_grad[step], carried, out=output_grads[step])
             torch.mul(here.unsqueeze(1), slopes[step], out=seen_grad[step])
             through_gates = seen_grad[step].view(-1, 3 * units)
             carried = torch.addmm(here * update[step], through_gates, weight).mul_(going_on_TB1[step])
         flat = seen_grad.view(-1, 3 * units)
-        gates_grad = torch.cat((seen_grad[:, :, :2].flatten(2), output_grads.mul_(to_proposed)), 2)
-        return gates_grad, flat.t() @ before.view(-1, units), flat.sum(0), carried, None
+        weight_grad, bias_grad = flat.t() @ before.view(-1, units), flat.sum(0)
+        # The proposal alone hears the inputs and the memory differently; the other gates add them up.
+        torch.mul(output_grads, to_proposed, out=seen_grad[:, :, 2])
+        return seen_grad.flatten(2), weight_grad, bias_grad, carried, None
 
 
 class _Lstm(torch.autograd.Function):
@@ -137,11 +140,12 @@ class _Lstm(torch.autograd.Function):
         units = weight.shape[1]
         admit, forget, proposed, show = gates_TBG.split(units, 2)
         # How the gates' inputs answer to the cell and to the output of their own step.
-        to_admit = (1 - admit).mul_(admit).mul_(proposed)
-        to_forget = (1 - forget).mul_(forget).mul_(cells_before)
-        slopes = torch.stack((to_admit, to_forget, (1 - proposed * proposed).mul_(admit)), 2)
-        to_show = (1 - show).mul_(show).mul_(shown)
-        to_cell = (1 - shown * shown).mul_(show)
+        slopes = gates_TBG.new_empty((*gates_TBG.shape[:2], 3, units))
+        _sigmoid_back_into(slopes[:, :, 0], proposed, admit)
+        _sigmoid_back_into(slopes[:, :, 1], cells_before, forget)
+        torch.ops.aten.tanh_backward.grad_input(admit, proposed, grad_input=slopes[:, :, 2])
+        to_show = torch.ops.aten.sigmoid_backward(shown, show)
+        to_cell = _tanh_back(show, shown)
         kept = forget * going_on_TB1
         gates_grad = gates_TBG.new_empty((*gates_TBG.shape[:2], 4, units))
         carried = torch.zeros_like(outputs_grad[0])
@@ -154,6 +158,14 @@ class _Lstm(torch.autograd.Function):
             cell_grad = in_cell.mul_(kept[step])
         flat = gates_grad.view(-1, 4 * units)
         return gates_grad.flatten(2), flat.t() @ before.view(-1, units), carried, cell_grad, None
+
+
+def _tanh_back(grad: Tensor, result: Tensor) -> Tensor:
+    return torch.ops.aten.tanh_backward(grad, result)
+
+
+def _sigmoid_back_into(out: Tensor, grad: Tensor, result: Tensor) -> None:
+    torch.ops.aten.sigmoid_backward.grad_input(grad, result, grad_input=out)
 
 
 CELLS: dict[str, type[Cell]] = {"gru": GruCell, "lstm": LstmCell}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -45,7 +46,7 @@ class VectorEncoder(Encoder):
         super().__init__()
         check_layers(hidden, activation)
         widths = (max(spec.size, 1), *hidden)
-        layers = [linear(before, after, HIDDEN_GAIN, generator) for before, after in zip(widths, hidden, strict=False)]
+        layers = [linear(before, after, HIDDEN_GAIN, generator) for before, after in pairwise(widths)]
         self.layers = nn.Sequential(*(part for layer in layers for part in (layer, activation_module(activation))))
         self.num_features = hidden[-1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -50,13 +51,17 @@ class MlpActorCritic(nn.Module):
         )
         widths = (num_inputs, *hidden)
         self.hidden = nn.ModuleList(
-            StackedLinear(self.sizes.num_networks, before, after, generator)
-            for before, after in zip(widths, hidden, strict=False)
+            StackedLinear(self.sizes.num_networks, before, after, generator) for before, after in pairwise(widths)
         )
         self.actor, self.critic, self.log_deviations = last_layers(hidden[-1], action_spec, generator)
         self._inferences = Passes(self.sizes, activation)
         self._passes = Passes(self.sizes, activation)
         self._views = WeightViews()
+
+    @property
+    def num_parameters(self) -> int:
+        """How many parameters of an action's distribution it puts out."""
+        return self.sizes.num_parameters
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return action parameters [B, P] and values [B]."""

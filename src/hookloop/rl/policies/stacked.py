@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -39,10 +40,15 @@ class StackSizes:
     has_deviations: bool
     """Whether the logarithms of deviations, which depend on no observation, follow the actor's outputs."""
 
+    @property
+    def num_parameters(self) -> int:
+        """The outputs, and the deviations if there are any."""
+        return 2 * self.num_outputs if self.has_deviations else self.num_outputs
+
     def is_small(self, num_rows: int) -> bool:
         """Tell whether a pass over so many rows is quicker in numpy."""
-        widths = (self.num_inputs, *self.hidden)
-        most = max(before * after for before, after in zip(widths, self.hidden, strict=False))
+        widths = (self.num_inputs, *self.hidden, self.num_outputs)
+        most = max(before * after for before, after in pairwise(widths))
         return num_rows * most <= MOST_SMALL_PRODUCTS
 
 
@@ -64,7 +70,7 @@ class Pass:
         self._actor_top, self._critic_top = top[0], top[-1]
         self._actor_top_HB, self._critic_top_HB = self._actor_top.t(), self._critic_top.t()
         # A product with few columns is slow and one with few rows is not: hence the transposed results.
-        parameters = empty(sizes.num_outputs * (2 if sizes.has_deviations else 1), num_rows)
+        parameters = empty(sizes.num_parameters, num_rows)
         self.outputs_OB = parameters[: sizes.num_outputs]
         self.deviations_OB = parameters[sizes.num_outputs :] if sizes.has_deviations else None
         self.values_1B = empty(1, num_rows)

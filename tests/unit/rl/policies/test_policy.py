@@ -234,6 +234,11 @@ def test_a_network_that_returns_the_wrong_thing_is_told_what_was_expected(return
         policy.act(randn(3, 4), generator=stream())
 
 
+def test_a_network_made_for_other_actions_is_refused_at_once() -> None:
+    with pytest.raises(NetworkOutputError, match=r"made for 2 action parameters, but DiscreteActions\(n=5\) has 5"):
+        Policy(MlpActorCritic(VECTOR, TWO), DiscreteActions(5), VECTOR)
+
+
 def test_continuous_policies_start_with_deviations_of_one() -> None:
     policy = make_policy(VECTOR, ContinuousActions((2,), (-1.0, -1.0), (1.0, 1.0)))
 
