@@ -19,14 +19,14 @@ def lunarlander() -> RLConfig:
 
 
 def minigrid() -> RLConfig:
-    """Find the goal of an empty room from what an agent sees ahead of it (EnvPool)."""
+    """Find the goal of a small empty room from what an agent sees ahead of it (EnvPool)."""
     return RLConfig(
-        total_env_steps=300_000,
-        env=EnvConfig(id="MiniGrid-Empty-8x8-v0", num_envs=16, mode="envpool"),
+        total_env_steps=200_000,
+        env=EnvConfig(id="MiniGrid-Empty-5x5-v0", num_envs=16, mode="envpool"),
         policy=PolicyConfig(activation="relu"),
-        losses={"ppo": PPOConfig(entropy_coefficient=0.01)},
+        losses={"ppo": PPOConfig(entropy_coefficient=0.02)},
         trainer=TrainerConfig(
-            horizon=128, update_epochs=4, num_minibatches=8, gamma=0.99, gae_lambda=0.95,
-            optimizer=OptimizerConfig(learning_rate=1e-3),
+            horizon=128, update_epochs=4, num_minibatches=4, gamma=0.99, gae_lambda=0.95,
+            optimizer=OptimizerConfig(learning_rate=3e-4),
         ),
     )  # fmt: skip
