@@ -1,6 +1,6 @@
 """Write what commands print today into the pages that show them.
 
-``python tools/command_output.py docs/cli.md`` runs each ``$ hookloop ...`` of the page's console blocks and replaces the
+``python tools/command_output.py docs/cli.md`` runs each ``$ hookloop ...`` of a page's console blocks and replaces the
 output below it. Blocks whose fence says ``varies`` are left alone.
 """
 
