@@ -55,7 +55,6 @@ def run_bare_loop(work: Work, pace: Pace) -> Outcome:
     from hookloop.core import TrainerState, derive_seed
     from hookloop.rl.advantages import estimate_advantages
     from hookloop.rl.experience import merge_specs
-    from hookloop.rl.losses import SharedLossData
     from hookloop.rl.optimizer import FlatAdam
     from hookloop.rl.sampling import Sampler
     from hookloop.rl.specs import ArraySpec
@@ -102,7 +101,7 @@ def run_bare_loop(work: Work, pace: Pace) -> Outcome:
         np.add(arrays["advantages"], arrays["values"], out=arrays["returns"])
         for _ in range(work.epochs):
             for minibatch in sampler.passes(sampling, has_fillers=envs.has_fillers):
-                loss.run_train(SharedLossData(policy, minibatch), state).backward()
+                loss.train_by_hand(policy, minibatch, state)
                 adam.clip()
                 adam.step()
                 adam.zero_grad()

@@ -222,3 +222,24 @@ def test_memory_stays_flat_over_500_epochs() -> None:
     assert trainer.state.epoch >= 500
     assert process.memory_info().rss - before < 8 * 2**20
     assert trainer.state.pending_metrics == []
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+def test_gradients_written_by_hand_train_the_same_policy_as_autograd(env: str) -> None:
+    class ByAutograd(PPO):
+        def run_train(self, shared_loss_data, trainer_state):
+            return super().run_train(shared_loss_data, trainer_state)
+
+    def train(loss: PPO) -> Trainer:
+        envs = make_envs(env, 4, mode="sync")
+        policy = make_policy(envs.observation, envs.action, hidden=(16, 16), seed=0)
+        trainer = Trainer(policy=policy, envs=envs, losses=[loss], config=TrainerConfig(horizon=32), seed=0)
+        trainer.train(600)
+        return trainer
+
+    by_hand = train(PPO(name="ppo", entropy_coefficient=0.01, value_clip=0.2))
+    by_autograd = train(ByAutograd(name="ppo", entropy_coefficient=0.01, value_clip=0.2))
+
+    assert by_hand.policy.can_backpropagate
+    torch.testing.assert_close(by_hand.optimizer.flat, by_autograd.optimizer.flat, rtol=1e-4, atol=1e-5)
+    assert by_hand.state.loss_stats == pytest.approx(by_autograd.state.loss_stats, rel=1e-3, abs=1e-5)

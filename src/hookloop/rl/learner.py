@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core import TrainingLoop
+from hookloop.core import TrainerState, TrainingLoop
 from hookloop.rl.advantages import estimate_advantages
 from hookloop.rl.experience import Experience
 from hookloop.rl.losses.base import Loss, SharedLossData
@@ -112,21 +112,30 @@ class Learner:
 
     def _train_on(self, minibatch: Minibatch, loop: TrainingLoop) -> None:
         loop.minibatch_start(minibatch)
-        shared = SharedLossData(self.policy, minibatch)
-        total: Tensor | None = None
-        for loss in self.losses:
-            part = loss.train(shared, loop.state)
-            if part.requires_grad:
-                total = part if total is None else total + part
+        total = self._differentiate(minibatch, loop.state)
         # With all losses switched off there is nothing to differentiate: the step is skipped, not crashed into.
         if total is not None:
-            if self.accumulate_minibatches > 1:
-                total = total / self.accumulate_minibatches
-            total.backward()
             self._waiting += 1
             if self._waiting == self.accumulate_minibatches:
                 self._step_if_waiting(loop)
         loop.minibatch_end(None if total is None else total.detach())
+
+    def _differentiate(self, minibatch: Minibatch, state: TrainerState) -> Tensor | None:
+        """Write or add the gradients of the sum of all losses; return the sum, None if all are switched off."""
+        if len(self.losses) == 1 and self.accumulate_minibatches == 1 and self.losses[0].is_training(state):
+            by_hand = self.losses[0].train_by_hand(self.policy, minibatch, state)
+            if by_hand is not None:
+                return by_hand
+        shared = SharedLossData(self.policy, minibatch)
+        total: Tensor | None = None
+        for loss in self.losses:
+            part = loss.train(shared, state)
+            if part.requires_grad:
+                total = part if total is None else total + part
+        if total is not None:
+            total = total / self.accumulate_minibatches if self.accumulate_minibatches > 1 else total
+            total.backward()
+        return total
 
     def _step_if_waiting(self, loop: TrainingLoop) -> None:
         if not self._waiting:

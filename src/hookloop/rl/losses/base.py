@@ -112,9 +112,20 @@ class Loss:
             return self.run_train(shared_loss_data, trainer_state)
         return torch.zeros(())
 
+    def is_training(self, trainer_state: TrainerState) -> bool:
+        """Tell whether the schedule lets it train now, and nobody has overridden ``train`` to bypass it."""
+        return type(self).train is Loss.train and self.train_gate.is_open(trainer_state)
+
     def run_train(self, shared_loss_data: SharedLossData, trainer_state: TrainerState) -> Tensor:
         """Return the loss of a minibatch; set ``trainer_state.stop_update_epoch`` to end the optimisation early."""
         raise NotImplementedError(f"{type(self).__name__} needs run_train(self, shared_loss_data, trainer_state).")
+
+    def train_by_hand(self, policy: Policy, rows: Minibatch, trainer_state: TrainerState) -> Tensor | None:
+        """Write the gradients of a minibatch's loss and return it, without autograd; None where that is not known.
+
+        Asked when this is the only loss. ``run_train`` must then mean the same.
+        """
+        return None
 
     def end_pass(self, trainer_state: TrainerState) -> None:
         """Act after each pass over the experience; the place to look at statistics, which make the device wait."""

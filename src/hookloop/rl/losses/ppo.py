@@ -6,7 +6,7 @@ operations instead of dozens of small ones. Axis: B rows of a minibatch.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,12 @@ from hookloop.core import Schedule
 from hookloop.core.state import TrainerState
 from hookloop.errors import ConfigError
 from hookloop.rl.losses.base import Loss, SharedLossData
+from hookloop.rl.sampling import Minibatch
+
+if TYPE_CHECKING:
+    from hookloop.rl.policies import Policy
+
+Settings = tuple[float, float | None, float, float]
 
 STATISTICS = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
 
@@ -58,18 +64,22 @@ class PPO(Loss):
     def run_train(self, shared_loss_data: SharedLossData, trainer_state: TrainerState) -> Tensor:
         """Return the objective of a minibatch."""
         rows, now = shared_loss_data.minibatch, shared_loss_data.evaluated
-        advantages = rows.advantages
-        if self.normalise_advantages and rows.num_rows > 1:
-            advantages = normalised(advantages, rows.weights)
         loss, statistics = _Objective.apply(  # type: ignore[misc]  # torch types apply as returning Any
-            now.log_probs, now.entropy, now.values, rows.log_probs, advantages, rows.returns, rows.values, rows.weights,
-            (self.clip, self.value_clip, self.entropy_coefficient, self.value_coefficient),
-        )  # fmt: skip
-        self.statistics.add(STATISTICS, statistics)
-        if self.target_kl is not None:
-            self._kl[0] += statistics[3]
-            self._kl[1] += 1
+            now.log_probs, now.entropy, now.values, rows, self._advantages(rows), self._settings()
+        )
+        self._note(statistics)
         return loss
+
+    def train_by_hand(self, policy: Policy, rows: Minibatch, trainer_state: TrainerState) -> Tensor | None:
+        """Write the gradients of the objective without autograd, where the policy's network knows its own."""
+        is_changed = type(self).run_train is not PPO.run_train  # by a subclass, whose objective is not known here
+        if is_changed or not policy.can_backpropagate or not isinstance(rows.obs, Tensor):
+            return None
+        now = policy.evaluate_by_hand(rows.obs, rows.actions, mask=rows.masks)
+        terms = objective(now.log_probs, now.entropy, now.values, rows, self._advantages(rows), self._settings())
+        now.backpropagate(log_probs_grad=terms.log_probs, entropy_grad=terms.entropy, values_grad=terms.values)
+        self._note(terms.statistics)
+        return terms.loss
 
     def end_pass(self, trainer_state: TrainerState) -> None:
         """Stop the optimisation of this epoch if the policy has moved too far."""
@@ -79,6 +89,19 @@ class PPO(Loss):
         self._kl.zero_()
         if count and total / count > self.target_kl:
             trainer_state.stop_update_epoch = True
+
+    def _advantages(self, rows: Minibatch) -> Tensor:
+        is_normalised = self.normalise_advantages and rows.num_rows > 1
+        return normalised(rows.advantages, rows.weights) if is_normalised else rows.advantages
+
+    def _settings(self) -> Settings:
+        return self.clip, self.value_clip, self.entropy_coefficient, self.value_coefficient
+
+    def _note(self, statistics: Tensor) -> None:
+        self.statistics.add(STATISTICS, statistics)
+        if self.target_kl is not None:
+            self._kl[0] += statistics[3]
+            self._kl[1] += 1
 
 
 def normalised(advantages_B: Tensor, weights_B: Tensor | None = None) -> Tensor:
@@ -92,50 +115,58 @@ def normalised(advantages_B: Tensor, weights_B: Tensor | None = None) -> Tensor:
     return (advantages_B - mean) / (variance.sqrt_() + 1e-8)
 
 
+class Terms(NamedTuple):
+    """The objective, its statistics, and its gradients by what it is made of."""
+
+    loss: Tensor
+    statistics: Tensor
+    log_probs: Tensor
+    entropy: Tensor
+    values: Tensor
+
+
+def objective(
+    log_probs_B: Tensor, entropy_B: Tensor, values_B: Tensor, rows: Minibatch, advantages_B: Tensor, settings: Settings
+) -> Terms:
+    """Return policy + value_coefficient * value - entropy_coefficient * entropy, with its gradients."""
+    clip, value_clip, entropy_coefficient, value_coefficient = settings
+    weights_B = rows.weights
+    share: Any = 1 / log_probs_B.numel() if weights_B is None else weights_B / weights_B.sum()
+
+    log_ratio = log_probs_B - rows.log_probs
+    ratio = log_ratio.exp()
+    free = ratio * advantages_B
+    held = ratio.clamp(1 - clip, 1 + clip).mul_(advantages_B)
+    policy = _mean(torch.minimum(free, held), weights_B).neg_()
+    # The gradient flows where the free term is the smaller one, which includes all rows that are not clipped.
+    log_probs_grad = free.mul(free <= held).mul_(share).neg_()
+
+    error, values_grad = _value_terms(values_B, rows.values, rows.returns, value_clip)
+    value = _mean(error, weights_B).mul_(0.5)
+    entropy = _mean(entropy_B, weights_B)
+    entropy_grad = torch.full_like(entropy_B, -entropy_coefficient).mul_(share)
+    loss = policy + value * value_coefficient - entropy * entropy_coefficient
+
+    kl = _mean((ratio - 1).sub_(log_ratio), weights_B)
+    clipped = _mean(((ratio - 1).abs_() > clip).to(ratio.dtype), weights_B)
+    statistics = torch.stack((policy, value, entropy, kl, clipped))
+    return Terms(loss, statistics, log_probs_grad, entropy_grad, values_grad.mul_(share).mul_(value_coefficient))
+
+
 class _Objective(torch.autograd.Function):
-    """policy + value_coefficient * value - entropy_coefficient * entropy, with its gradient."""
+    """The objective as one node of the autograd graph."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        log_probs_B: Tensor,
-        entropy_B: Tensor,
-        values_B: Tensor,
-        old_log_probs_B: Tensor,
-        advantages_B: Tensor,
-        returns_B: Tensor,
-        old_values_B: Tensor,
-        weights_B: Tensor | None,
-        settings: tuple[float, float | None, float, float],
-    ) -> tuple[Tensor, Tensor]:
-        clip, value_clip, entropy_coefficient, value_coefficient = settings
-        share: Any = 1 / log_probs_B.numel() if weights_B is None else weights_B / weights_B.sum()
-
-        log_ratio = log_probs_B - old_log_probs_B
-        ratio = log_ratio.exp()
-        free = ratio * advantages_B
-        held = ratio.clamp(1 - clip, 1 + clip).mul_(advantages_B)
-        policy = _mean(torch.minimum(free, held), weights_B).neg_()
-        # The gradient flows where the free term is the smaller one, which includes all rows that are not clipped.
-        grad_log_probs = free.mul(free <= held).mul_(share).neg_()
-
-        error, grad_values = _value_terms(values_B, old_values_B, returns_B, value_clip)
-        value = _mean(error, weights_B).mul_(0.5)
-        entropy = _mean(entropy_B, weights_B)
-        loss = policy + value * value_coefficient - entropy * entropy_coefficient
-
-        kl = _mean((ratio - 1).sub_(log_ratio), weights_B)
-        clipped = _mean(((ratio - 1).abs_() > clip).to(ratio.dtype), weights_B)
-        statistics = torch.stack((policy, value, entropy, kl, clipped))
-        ctx.mark_non_differentiable(statistics)
-        grad_entropy = torch.full_like(entropy_B, -entropy_coefficient).mul_(share)
-        ctx.save_for_backward(grad_log_probs, grad_entropy, grad_values.mul_(share).mul_(value_coefficient))
-        return loss, statistics
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        terms = objective(*inputs)
+        ctx.mark_non_differentiable(terms.statistics)
+        ctx.save_for_backward(terms.log_probs, terms.entropy, terms.values)
+        return terms.loss, terms.statistics
 
     @staticmethod
     def backward(ctx: Any, grad_loss: Tensor, _grad_statistics: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]  # torch types it with *args
         log_probs, entropy, values = ctx.saved_tensors
-        return grad_loss * log_probs, grad_loss * entropy, grad_loss * values, None, None, None, None, None, None
+        return grad_loss * log_probs, grad_loss * entropy, grad_loss * values, None, None, None
 
 
 def _value_terms(
