@@ -8,7 +8,7 @@ Benches:
 
 - ``small``: CartPole-v1 on Gymnasium's sync vector environment, 8 x 128, 4 minibatches, 4 epochs.
 - ``wide-64`` and ``wide-256``: the same on Gymnasium's native vector environment, 64 x 128 and 256 x 64.
-- ``overhead``: our trainer with its default hooks against a bare loop over the same policy, loss and optimizer,
+- ``overhead``: our trainer with one hook against a bare loop over the same policy, loss and optimizer,
   whose losses must be equal bit by bit.
 - ``time-to-score``: process start until the last 100 training episodes return 475 on average, ten seeds.
 - ``quality``: returns at equal env steps against published figures. Not part of ``--quick``.
@@ -223,7 +223,7 @@ def print_race(raced: Race) -> None:
 
 
 def bench_overhead(bench: str, options: Options) -> Section:
-    """Race our trainer with its default hooks against a bare loop of the same kernels."""
+    """Race our trainer with one hook against a bare loop of the same kernels."""
     section = Section([], [])
     for work, limit in OVERHEAD:
         raced = race(work, options.entries((BARE, OURS)), jax_python=options.jax_python)

@@ -14,7 +14,7 @@ Style = Literal["plain", "json"]
 
 
 class ProgressHook:
-    """Write where the run is, every ``interval_seconds``, and once more at the end.
+    """Write where the run is, every ``interval_seconds``.
 
     Args:
         interval_seconds: Seconds of training between two lines.
