@@ -52,6 +52,22 @@ def test_events_report_completed_counts() -> None:
     assert at_epoch_starts == [0, 1]
 
 
+def test_the_context_knows_the_loop_it_belongs_to() -> None:
+    seen: list[tuple[TrainingLoop | None, float]] = []
+
+    def save(ctx: HookContext) -> None:
+        assert ctx.loop is not None
+        seen.append((ctx.loop, ctx.loop.state_dict()["state"]["clocks"]["epochs"]))
+
+    loop = TrainingLoop(ToyWorkload(2), watch_signals=False)
+    loop.hooks.add(save, on="epoch_end")
+    loop.run()
+
+    assert seen == [(loop, 1), (loop, 2)]
+    assert HookContext().loop is None
+    assert loop.context.snapshot().loop is None  # what runs in the background must not reach training
+
+
 class EndCounter:
     def __init__(self) -> None:
         self.ends: list[str | None] = []

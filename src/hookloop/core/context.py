@@ -14,6 +14,7 @@ from hookloop.core.state import StopRequest, TrainerState
 from hookloop.errors import HookStateError
 
 if TYPE_CHECKING:
+    from hookloop.core.loop import TrainingLoop
     from hookloop.core.manager import HookManager
 
 Live = Any  # the user's own objects: models, optimizers, trainers, batches; the core never looks inside
@@ -25,7 +26,8 @@ class HookContext:
     """What a hook may see and ask for; one object per run, updated in place before each event.
 
     ``state`` is the part that is saved. Everything else is rebuilt in each process: the running event and
-    hook, handles to the workload's objects, and the requests a hook can make.
+    hook, handles to the workload's objects, and the requests a hook can make. ``loop`` is the running loop,
+    None without one and in the background: ``ctx.loop.state_dict()`` is the whole run.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class HookContext:
         "failed_hook",
         "hook",
         "lesson_id",
+        "loop",
         "loss",
         "losses",
         "metadata",
@@ -83,6 +86,7 @@ class HookContext:
         self._rng: Live = rng
         self._drawing: tuple[tuple[object, ...], random.Random] | None = None
         self._manager: HookManager | None = None
+        self.loop: TrainingLoop | None = None
         self.lesson_id = lesson_id
         self.metadata: dict[str, Live] = {} if metadata is None else metadata
         self.worker = worker

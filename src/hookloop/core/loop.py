@@ -101,6 +101,7 @@ class TrainingLoop:
         self._signals = SignalWatch(second_signal)
         self._time_ns = time_ns
         self._is_running = False
+        self.context.loop = self
         self.hooks.bind(self.context)
 
     # The run
