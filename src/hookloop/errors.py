@@ -12,6 +12,8 @@
     ├── HookStateError (ValueError)         a checkpoint does not fit the hooks or the state
     ├── WorkloadError (RuntimeError)        a workload broke the loop's contract
     ├── ConfigError (ValueError)            a file or mapping that is not a valid configuration
+    ├── RunLockedError (RuntimeError)       another process writes to the run's folder
+    ├── LocationError (OSError)             a folder cannot be published to or fetched from a place
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -61,6 +63,14 @@ class WorkloadError(HookloopError, RuntimeError):
 
 class ConfigError(HookloopError, ValueError):
     """A configuration file or mapping is not valid."""
+
+
+class RunLockedError(HookloopError, RuntimeError):
+    """Another process holds the lock of the run's folder."""
+
+
+class LocationError(HookloopError, OSError):
+    """A folder cannot be published to a place, or what is there cannot be fetched."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

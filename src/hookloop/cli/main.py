@@ -11,8 +11,8 @@ from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from hookloop import __version__
-from hookloop.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISSING_EXTRA, EXIT_USAGE
-from hookloop.errors import HookloopError, MissingExtraError
+from hookloop.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_LOCKED, EXIT_MISSING_EXTRA, EXIT_USAGE
+from hookloop.errors import HookloopError, MissingExtraError, RunLockedError
 
 app = App(
     name="hookloop",
@@ -46,6 +46,9 @@ def run(arguments: Sequence[str]) -> int:
     except MissingExtraError as error:
         _complain(notes, error)
         return EXIT_MISSING_EXTRA
+    except RunLockedError as error:
+        _complain(notes, error)
+        return EXIT_LOCKED
     except HookloopError as error:
         _complain(notes, error)
         return EXIT_USAGE
