@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -123,8 +124,9 @@ def _write_note(descriptor: int) -> None:
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     content = json.dumps(note).encode() + b"\n"
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, content, 0)
+    with contextlib.suppress(OSError):  # on a full disk the lock is as good without its note
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, content, 0)
 
 
 def _holder(descriptor: int) -> str:
