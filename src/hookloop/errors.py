@@ -14,6 +14,11 @@
     ├── ConfigError (ValueError)            a file or mapping that is not a valid configuration
     ├── RunLockedError (RuntimeError)       another process writes to the run's folder
     ├── LocationError (OSError)             a folder cannot be published to or fetched from a place
+    ├── CheckpointError (RuntimeError)      a checkpoint cannot be written or used
+    │   ├── NoCheckpointError (LookupError)     there is none that fits the selector
+    │   ├── DamagedCheckpointError              a file is missing, cut off, changed or hostile
+    │   └── CheckpointWriteError (OSError)      the disk refused; the checkpoints before are intact
+    ├── NonFiniteError (ArithmeticError)    NaN or infinity where training needs a number
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -71,6 +76,26 @@ class RunLockedError(HookloopError, RuntimeError):
 
 class LocationError(HookloopError, OSError):
     """A folder cannot be published to a place, or what is there cannot be fetched."""
+
+
+class CheckpointError(HookloopError, RuntimeError):
+    """A checkpoint cannot be written or used."""
+
+
+class NoCheckpointError(CheckpointError, LookupError):
+    """There is no checkpoint that fits the selector."""
+
+
+class DamagedCheckpointError(CheckpointError):
+    """A checkpoint is not what was written: a file is missing, cut off, changed, swapped or hostile."""
+
+
+class CheckpointWriteError(CheckpointError, OSError):
+    """A checkpoint could not be written; those before it are intact."""
+
+
+class NonFiniteError(HookloopError, ArithmeticError):
+    """NaN or infinity stands where training needs a number."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

@@ -22,6 +22,7 @@ def test_one_epoch_fires_its_events_in_the_documented_order() -> None:
     TrainingLoop(ToyWorkload(1, steps_per_epoch=2, num_envs=4, minibatch_size=8), [trace]).run()
 
     assert trace.events == [
+        "restore",
         "training_start",
         "epoch_start",
         "rollout_start",

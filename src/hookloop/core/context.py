@@ -155,6 +155,11 @@ class HookContext:
         """Ask for an evaluation at the end of this epoch."""
         self.request("evaluation")
 
+    def note_failure(self, error: Exception) -> None:
+        """Count an error that the running hook has dealt with: shown, saved, and told to ``hook_error``."""
+        if self._manager is not None:
+            self._manager.note_failure(error)
+
     def log(self, metrics: Mapping[str, Live]) -> None:
         """Record metrics under the given names, with the clocks of this moment."""
         if metrics:

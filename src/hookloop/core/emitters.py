@@ -41,6 +41,7 @@ class Conduct(Protocol):
 class Emitters:
     """One callable per event, replaced as a whole when hooks change: ``hooks.emit.step_end(ctx)``."""
 
+    restore: Emit
     training_start: Emit
     epoch_start: Emit
     rollout_start: Emit

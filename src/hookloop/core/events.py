@@ -33,6 +33,7 @@ class Event:
 
 
 BUILT_IN_EVENTS: tuple[Event, ...] = (
+    Event("restore", "once per process, before training_start: load a checkpoint here", is_scheduled=False),
     Event(
         "training_start",
         "once per process, after any restore",

@@ -14,12 +14,18 @@ log = logging.getLogger("hookloop.hooks")
 STRIKES = 3  # failures in a row after which an observer is switched off
 
 
-def record_failure(slot: Slot, error: Exception, ctx: HookContext, policy: str, disable: Callable[[], None]) -> bool:
-    """Count a failure, apply the policy, and tell whether the error must be raised."""
-    failures = ctx.state.failures.setdefault(slot.name, HookFailures())
+def count_failure(name: str, event: str, error: Exception, ctx: HookContext) -> HookFailures:
+    """Write a failure into the state, which is saved and shown at the end of the run."""
+    failures = ctx.state.failures.setdefault(name, HookFailures())
     failures.count += 1
     failures.last_error = f"{type(error).__name__}: {error}"
-    failures.last_event = slot.event
+    failures.last_event = event
+    return failures
+
+
+def record_failure(slot: Slot, error: Exception, ctx: HookContext, policy: str, disable: Callable[[], None]) -> bool:
+    """Count a failure, apply the policy, and tell whether the error must be raised."""
+    failures = count_failure(slot.name, slot.event, error, ctx)
     error.add_note(f"in hook {slot.name!r} at {slot.event}, epochs={ctx.state.clocks.epochs}, on_error={policy!r}")
     if policy == "raise":
         if isinstance(error, StopIteration):

@@ -2,6 +2,7 @@
 
 The events in the order in which one epoch meets them::
 
+    restore
     training_start
       epoch_start
         rollout_start  (step_end  episode_end)*  rollout_end
@@ -48,6 +49,9 @@ class TrainerHook:
     """A hook with one method per event; override the ones you want, the others cost nothing."""
 
     saved: tuple[str, ...] = ()
+
+    def on_restore(self, ctx: HookContext) -> Metrics | None:
+        """Load a checkpoint, if the run goes on from one."""
 
     def on_training_start(self, ctx: HookContext) -> Metrics | None:
         """Act once per process, after any restore."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from hookloop.core.context import HookContext
 from hookloop.core.costs import HookCost
+from hookloop.core.global_random import load_global_random, save_global_random
 from hookloop.core.manager import HookManager
 from hookloop.core.signals import SECOND, SignalWatch
 from hookloop.core.state import HookFailures, StopRequest, TrainerState
@@ -18,13 +19,18 @@ from hookloop.errors import HookStateError, WorkloadError
 Plain = Any
 Outcome = Literal["completed", "stopped", "interrupted", "failed"]
 
-LOOP_VERSION = 1
+LOOP_VERSION = 2
 BY_SIGNAL = "signal"
 _EXIT_CODES: Mapping[str, int] = {"completed": 0, "stopped": 0, "failed": 4}
 
 
 class Workload(Protocol):
-    """What a loop drives: something that trains, one epoch at a time."""
+    """What a loop drives: something that trains, one epoch at a time.
+
+    It may also say, for its checkpoints: ``parts`` (branches of its state that get a file of their own, such as
+    ``{"model": ("learner", "policy")}``), ``progress_clock`` (what its checkpoints are counted in; epochs by
+    default), ``exactness`` and ``inexact_because`` (what a resume promises; bit-exact by default).
+    """
 
     def is_finished(self, loop: TrainingLoop) -> bool:
         """Tell whether there is nothing left to train."""
@@ -35,7 +41,7 @@ class Workload(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Plain]:
-        """Return all that is needed to go on with the same bits."""
+        """Return all that is needed to go on with the same bits; tensors may be live ones."""
         ...
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
@@ -132,13 +138,17 @@ class TrainingLoop:
         return self.state.stop is not None
 
     def state_dict(self) -> dict[str, Plain]:
-        """Return everything that makes the run go on with the same bits: state, hooks and workload."""
+        """Return everything that makes the run go on with the same bits: state, hooks, workload and random streams.
+
+        Tensors of the workload are the live ones, as torch has it: whoever keeps them copies them.
+        """
         hooks = self.hooks.state_dict()  # first: it joins background hooks, which may still write the state
         return {
             "version": LOOP_VERSION,
             "state": self.state.state_dict(),
             "hooks": hooks,
             "workload": self.workload.state_dict(),
+            "random": save_global_random(),
         }
 
     def load_state_dict(self, saved: Mapping[str, Plain], *, strict: bool = True) -> None:
@@ -152,6 +162,7 @@ class TrainingLoop:
         self.state.attempt += 1
         self.workload.load_state_dict(saved["workload"])
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
+        load_global_random(saved["random"])  # last: nothing above may draw from what was restored
 
     # What the workload tells
 

@@ -181,7 +181,7 @@ class HookManager:
             context.state.clocks.declare(clock)
 
     def start(self, context: HookContext) -> None:
-        """Begin a run: check that all ranks have the same plan, then fire ``training_start``."""
+        """Begin a run: check that all ranks have the same plan, then fire ``restore`` and ``training_start``."""
         self.bind(context)
         self._roster.take_up()
         self._begun_ns = self.time_ns()
@@ -189,6 +189,7 @@ class HookManager:
         self._board.has_started = True
         for entry in self._roster.entries.values():
             entry.is_started = True
+        self.emit.restore(context)
         self.emit.training_start(context)
 
     def end(self, context: HookContext, error: BaseException | None = None) -> None:
@@ -246,6 +247,10 @@ class HookManager:
             asker = self.context.state.requests.pop(what, "")
             if not any(what in entry.options.serves for entry in self._roster.entries.values()):
                 log.warning("%r asked for %r, which no hook serves", asker, what)
+
+    def note_failure(self, error: Exception) -> None:
+        """Count and tell of an error that the running hook has dealt with itself."""
+        self._board.note_failure(error, self.context)
 
     def join(self, ctx: HookContext) -> None:
         """Wait for all background hooks and take their results; before a checkpoint and at the end."""

@@ -9,7 +9,7 @@ from hookloop.core.background import Delivery
 from hookloop.core.context import HookContext
 from hookloop.core.emitters import Emit, Emitters, Gate, emitter
 from hookloop.core.entries import Entry
-from hookloop.core.failures import record_failure
+from hookloop.core.failures import count_failure, log, record_failure
 from hookloop.core.ranks import Ranks
 from hookloop.core.roster import Roster
 from hookloop.core.slots import NOT_RUN, Slot
@@ -120,14 +120,24 @@ class Switchboard:
 
         if record_failure(slot, error, ctx, policy, disable):
             return True
-        if slot.event != "hook_error":
-            outer = ctx.exception, ctx.failed_hook
-            ctx.exception, ctx.failed_hook = error, slot.name
-            try:
-                self.emit.hook_error(ctx)
-            finally:
-                ctx.exception, ctx.failed_hook = outer
+        self._tell_of_failure(slot.name, slot.event, error, ctx)
         return False
+
+    def note_failure(self, error: Exception, ctx: HookContext) -> None:
+        """Count and tell of an error that the running hook has dealt with itself."""
+        failures = count_failure(ctx.hook, ctx.event, error, ctx)
+        log.error("hook %r failed at %s (%d so far) and goes on: %s", ctx.hook, ctx.event, failures.count, error)
+        self._tell_of_failure(ctx.hook, ctx.event, error, ctx)
+
+    def _tell_of_failure(self, hook: str, event: str, error: Exception, ctx: HookContext) -> None:
+        if event == "hook_error":
+            return
+        outer = ctx.exception, ctx.failed_hook
+        ctx.exception, ctx.failed_hook = error, hook
+        try:
+            self.emit.hook_error(ctx)
+        finally:
+            ctx.exception, ctx.failed_hook = outer
 
     def _renewing(self, event: str) -> Emit:
         def renew_and_fire(ctx: HookContext) -> None:
