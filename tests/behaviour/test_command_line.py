@@ -92,16 +92,18 @@ def test_train_carries_out_a_recipe_and_ends_with_where_it_is_and_what_it_reache
     config, result = json.loads((folder / "config.json").read_text()), json.loads((folder / "result.json").read_text())
     assert (config["recipe"], config["seed"], config["settings"]["env"]["num_envs"]) == ("cartpole", 3, 8)
     assert (result["version"], result["outcome"], result["env_steps"] >= 3000) == (1, "completed", True)
-    assert (folder / "policy.safetensors").stat().st_size > 0
+    (checkpoint,) = (folder / "checkpoints").iterdir()
+    assert checkpoint.name.endswith("-final")
 
 
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.json").write_text("{}")
 
     finished = hookloop("train", "cartpole", *QUICK, "--run", "mine", cwd=tmp_path)
 
     assert finished.returncode == 2
-    assert "There is a run 'mine' in runs already; choose another name with --run." in finished.stderr
+    assert "There is a run 'mine' in runs already; go on with it (--resume mine)" in finished.stderr
 
 
 def test_progress_as_json_is_one_object_per_line(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from rich.console import Console
 
 from hookloop import __version__
 from hookloop.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_LOCKED, EXIT_MISSING_EXTRA, EXIT_USAGE
-from hookloop.errors import HookloopError, MissingExtraError, RunLockedError
+from hookloop.errors import (
+    CheckpointWriteError,
+    DamagedCheckpointError,
+    HookloopError,
+    MissingExtraError,
+    NonFiniteError,
+    RunLockedError,
+)
 
 app = App(
     name="hookloop",
@@ -22,6 +29,9 @@ app = App(
 )
 # The texts stand here so that --help imports no command.
 app.command("hookloop.cli.train:train", help="Train a recipe.")
+app.command("hookloop.cli.checkpoints:checkpoints", help="List, verify, pin or delete the checkpoints of a run.")
+app.command("hookloop.cli.export:export", help="Write the weights of a run to a file.")
+app.command("hookloop.cli.export:import_", name="import", help="Turn a foreign weights file into safetensors.")
 app.command("hookloop.cli.recipes:recipes", help="List the recipes that can be trained.")
 app.command("hookloop.cli.recipes:config", help="Show a recipe's settings and where each comes from.")
 app.command("hookloop.cli.check_env:check_env", help="Check that an environment behaves.")
@@ -49,6 +59,9 @@ def run(arguments: Sequence[str]) -> int:
     except RunLockedError as error:
         _complain(notes, error)
         return EXIT_LOCKED
+    except (DamagedCheckpointError, CheckpointWriteError, NonFiniteError) as error:
+        _complain(notes, error)
+        return EXIT_FAILED
     except HookloopError as error:
         _complain(notes, error)
         return EXIT_USAGE

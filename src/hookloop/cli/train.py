@@ -1,117 +1,225 @@
-"""``hookloop train``: carry out a recipe."""
+"""``hookloop train``: carry out a recipe, or go on with a run."""
 
 from __future__ import annotations
 
 import logging
-import re
+import signal
 import sys
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from hookloop.cli.changes import Change, changes_between, refuse_changes
+from hookloop.cli.run_folder import RunConfig, RunFolder, find_run, new_run
 from hookloop.config.overrides import apply_overrides
 from hookloop.errors import ConfigError
 from hookloop.recipes import find_recipe, split_arguments
-from hookloop.storage.atomic import write_bytes, write_json
+from hookloop.storage.atomic import write_json
+from hookloop.storage.lock import RunLock
 
 if TYPE_CHECKING:
+    from hookloop.checkpoints import CheckpointManager
     from hookloop.rl.config import RLConfig
     from hookloop.rl.trainer import Trainer, TrainResult
 
 Display = Literal["auto", "live", "plain", "json", "off"]
-_RUN_NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,99}", re.ASCII)
 
 
 def train(
     *recipe: str,
     run: str | None = None,
     runs_dir: Path = Path("runs"),
-    seed: int = 0,
+    seed: int | None = None,
     device: Literal["auto", "cpu"] = "auto",
-    threads: int = 1,
+    threads: int | None = None,
     display: Display = "auto",
+    resume: str | None = None,
+    checkpoint: str = "latest",
+    force: bool = False,
     dry_run: bool = False,
 ) -> int:
-    """Train a recipe.
+    """Train a recipe, or go on with a run.
 
     Args:
         recipe: The recipe's name ('hookloop recipes'), then settings to change as NAME=VALUE ('hookloop config').
         run: The run's name; made of the recipe and the time by default.
         runs_dir: The folder of all runs.
-        seed: The root of all randomness.
+        seed: The root of all randomness; 0 by default.
         device: Where to train; the CPU is what there is so far.
-        threads: Threads of one tensor operation; more than one pays for large networks only.
+        threads: Threads of one tensor operation; more than one, the default, pays for large networks only.
         display: How to show progress; 'live' and 'auto' are one line per interval until there is a live display.
+        resume: Go on with this run, given its name or path, as if it had never stopped.
+        checkpoint: What to go on from: latest, best, final, a step, an epoch such as epoch5, a path or a URI.
+        force: Go on although a changed setting makes it another run.
         dry_run: Show the settings, the hooks and the files, and stop.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    name, overrides = split_arguments(recipe)
-    settings = apply_overrides(find_recipe(name), overrides, what=f"the recipe {name!r}")
-    folder = _folder(runs_dir, run or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}", is_dry=dry_run)
-    trainer = _trainer(settings, seed, display, threads)
+    signal.signal(signal.SIGTERM, _leave)
+    if resume is None:
+        name, overrides = split_arguments(recipe)
+        settings = apply_overrides(find_recipe(name), overrides, what=f"the recipe {name!r}")
+        folder = new_run(runs_dir, run or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+        config = RunConfig(name, seed or 0, threads or 1, settings.model_dump(mode="json"))
+        return _start(folder, config, settings, display, dry_run=dry_run)
+    if seed is not None or run is not None:
+        raise ConfigError("--seed and --run belong to a new run; a resumed one keeps its own.")
+    folder = find_run(runs_dir, resume)
+    config, settings, changes = _changed(folder, recipe, threads, is_forced=force)
+    return _start(folder, config, settings, display, dry_run=dry_run, resume=checkpoint, changes=changes)
+
+
+def _changed(
+    folder: RunFolder, words: tuple[str, ...], threads: int | None, *, is_forced: bool
+) -> tuple[RunConfig, RLConfig, list[Change]]:
+    """Return a run as it was, with the settings that are to change, and those changes."""
+    from hookloop.rl.config import RLConfig
+
+    if words and "=" not in words[0]:
+        raise ConfigError(f"--resume goes on with the recipe of the run; leave {words[0]!r} out.")
+    config = folder.read_config()
+    settings = apply_overrides(RLConfig.model_validate(config.settings), words, what=f"the run {folder.name!r}")
+    changed = settings.model_dump(mode="json")
+    changes = changes_between(config.settings, changed)
+    refuse_changes(changes, is_forced=is_forced)
+    config = replace(config, settings=changed, threads=config.threads if threads is None else threads)
+    return config, settings, changes
+
+
+def _start(
+    folder: RunFolder,
+    config: RunConfig,
+    settings: RLConfig,
+    display: Display,
+    *,
+    dry_run: bool,
+    resume: str | None = None,
+    changes: list[Change] | None = None,
+) -> int:
+    changes = changes or []
+    for change in changes:
+        say(f"changed  {change}")
     if dry_run:
+        trainer = _trainer(folder, config, settings, display, resume=resume, lock=None)
         _show_plan(settings, trainer, folder)
         return 0
-    write_json(folder / "config.json", {"recipe": name, "seed": seed, "settings": settings.model_dump(mode="json")})
-    result = trainer.train(settings.total_env_steps)
-    _write_outcome(folder, trainer, result)
-    _say_goodbye(folder, name, trainer, result)
+    with RunLock(folder.path) as lock:
+        if resume is None:
+            folder.require_new()  # again: another process may have begun and ended it before this one had the lock
+        trainer = _trainer(folder, config, settings, display, resume=resume, lock=lock)
+        if resume is None:
+            folder.write_config(config)
+        elif changes:
+            trainer.add_hook(_Changes(folder, config, changes), name="changes")
+        result = trainer.train(settings.total_env_steps)
+        _write_outcome(folder, result)
+    _say_goodbye(folder, config, trainer, result)
     return result.loop.exit_code
 
 
-def _trainer(settings: RLConfig, seed: int, display: Display, threads: int) -> Trainer:
+class _Changes:
+    """Lets a run end where its new settings say, and writes down from which step on they hold."""
+
+    def __init__(self, folder: RunFolder, config: RunConfig, changes: list[Change]) -> None:
+        self._folder, self._config, self._changes = folder, config, changes
+
+    def on_training_start(self, ctx: Any) -> None:
+        """Act once the state is restored."""
+        ctx.state.stop = None  # it was asked for under other settings; whoever wants it asks again
+        noted = [{**asdict(change), "env_steps": ctx.state.clocks.env_steps} for change in self._changes]
+        self._folder.write_config(replace(self._config, changes=[*self._config.changes, *noted]))
+
+
+def _trainer(
+    folder: RunFolder,
+    config: RunConfig,
+    settings: RLConfig,
+    display: Display,
+    *,
+    resume: str | None,
+    lock: RunLock | None,
+) -> Trainer:
     # Here and not above: torch takes a second to import, which a wrong argument should not cost.
     import torch
 
-    from hookloop.hooks import GoalHook, ProgressHook
+    from hookloop.hooks import CheckpointHook, GoalHook, ProgressHook
     from hookloop.rl.build import build_trainer
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(config.threads)
     hooks: list[object] = []
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
     if display != "off":
         style = "json" if display == "json" else "plain"
         hooks.append(ProgressHook(style=style, total_env_steps=settings.total_env_steps))
-    return build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit")
+    wanted = settings.checkpoints
+    hooks.append(
+        CheckpointHook(
+            _manager(folder, config, settings, lock),
+            wandb_checkpoint_interval=wanted.publish_interval,
+            schedule=wanted.schedule,
+            resume=resume or False,
+            sinks=_sinks(wanted.publish_to),
+            strict=False,
+            max_failed_saves=wanted.max_failed_saves,
+        )
+    )
+    trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit")
+    trainer.state.run_id = config.run_id
+    return trainer
 
 
-def _folder(runs_dir: Path, name: str, *, is_dry: bool) -> Path:
-    if not _RUN_NAME.fullmatch(name):
-        raise ConfigError(f"A run's name must be letters, digits, '.', '-' or '_', got {name!r}; it names a folder.")
-    folder = runs_dir / name
-    if folder.exists() and not is_dry:
-        raise ConfigError(f"There is a run {name!r} in {runs_dir} already; choose another name with --run.")
-    return folder
+def _manager(folder: RunFolder, config: RunConfig, settings: RLConfig, lock: RunLock | None) -> CheckpointManager:
+    from hookloop.checkpoints import CheckpointManager, Retention
+
+    wanted = settings.checkpoints
+    retention = Retention(wanted.keep_last, wanted.keep_best, wanted.keep_every, wanted.metric, wanted.mode)
+    return CheckpointManager(
+        folder.checkpoints,
+        retention=retention,
+        asynchronous=wanted.asynchronous,
+        lock=lock,
+        config_sha256=config.sha256,
+    )
 
 
-def _show_plan(settings: RLConfig, trainer: Trainer, folder: Path) -> None:
+def _sinks(publish_to: str | None) -> list[Any]:
+    from hookloop.checkpoints.publishing import UriSink
+
+    return [] if publish_to is None else [UriSink(publish_to)]
+
+
+def _show_plan(settings: RLConfig, trainer: Trainer, folder: RunFolder) -> None:
     say(settings.model_dump_json(indent=2))
     say(f"hooks, in order: {', '.join(trainer.hooks.order()) or 'none'}")
     say(f"parameters: {sum(p.numel() for p in trainer.policy.parameters())}")
-    say(f"files: {folder / 'config.json'}, {folder / 'policy.safetensors'}, {folder / 'result.json'}")
+    say(f"files: {folder.path / 'config.json'}, {folder.checkpoints}/, {folder.result_file}")
 
 
-def _write_outcome(folder: Path, trainer: Trainer, result: TrainResult) -> None:
-    from safetensors.torch import save
-
-    weights = {name: tensor.detach().clone().contiguous() for name, tensor in trainer.policy.state_dict().items()}
-    write_bytes(folder / "policy.safetensors", save(weights))
+def _write_outcome(folder: RunFolder, result: TrainResult) -> None:
     fields = ("version", "outcome", "env_steps", "epochs", "episodes", "optimizer_steps", "seconds", "mean_return")
-    write_json(folder / "result.json", {name: getattr(result, name) for name in fields})
+    write_json(folder.result_file, {name: getattr(result, name) for name in fields})
 
 
-def _say_goodbye(folder: Path, recipe: str, trainer: Trainer, result: TrainResult) -> None:
+def _say_goodbye(folder: RunFolder, config: RunConfig, trainer: Trainer, result: TrainResult) -> None:
     reached = "no episode finished" if result.mean_return is None else f"mean return {result.mean_return:.1f}"
     why = f" ({result.loop.stop.reason})" if result.loop.stop is not None else ""
     speed = result.env_steps / max(result.seconds, 1e-9)
     say(f"{result.outcome}{why}")
     say(f"  reached  {reached} after {result.env_steps} steps in {result.seconds:.1f} s ({speed:.0f} steps/s)")
-    say(f"  where    {folder}")
-    say(f"  again    hookloop train {recipe} --seed 1")
-    say(f"  look     hookloop config {recipe}")
+    say(f"  where    {folder.path}")
+    if result.outcome == "interrupted":
+        say(f"  go on    hookloop train --resume {folder.path}")
+    else:
+        say(f"  again    hookloop train {config.recipe} --seed {config.seed + 1}")
+    say(f"  look     hookloop checkpoints {folder.path}")
     for hook, failures in trainer.state.failures.items():
         say(f"  failed   hook {hook}: {failures.count} times, last: {failures.last_error}")
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Leave on SIGTERM before training takes the signals over: there is nothing to save yet."""
+    sys.exit(128 + number)
 
 
 def say(line: str) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from hookloop.config.settings import CheckpointConfig, Settings
 from hookloop.rl.values import Cosine, Exponential, Linear, Piecewise
 
 Value = Annotated[Linear | Cosine | Exponential | Piecewise, Field(discriminator="kind")]
-
-
-class Settings(BaseModel):
-    """Settings that cannot be misspelt or changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class EnvConfig(Settings):
@@ -89,4 +84,5 @@ class RLConfig(Settings):
     policy: PolicyConfig = PolicyConfig()
     losses: dict[str, PPOConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
+    checkpoints: CheckpointConfig = CheckpointConfig()
     stop_at_return: float | None = Field(default=None, description="Stop once the mean of 100 episodes reaches this")

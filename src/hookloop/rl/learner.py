@@ -94,11 +94,11 @@ class Learner:
         return {f"{loss.name}/{name}": value for loss in self.losses for name, value in loss.statistics.means().items()}
 
     def state_dict(self) -> dict[str, Plain]:
-        """Return weights, optimizer, random stream and losses."""
+        """Return weights, optimizer, random stream and losses; the tensors are the live ones."""
         return {
-            "policy": {name: tensor.detach().clone() for name, tensor in self.policy.state_dict().items()},
+            "policy": dict(self.policy.state_dict()),
             "optimizer": self.optimizer.state_dict(),
-            "generator": self.generator.get_state().clone(),
+            "generator": self.generator.get_state(),
             "losses": {loss.name: loss.state_dict() for loss in self.losses},
         }
 

@@ -69,13 +69,13 @@ class FlatAdam:
         )  # fmt: skip
 
     def state_dict(self) -> dict[str, Plain]:
-        """Return the moments and the settings."""
+        """Return the moments, which are the live ones, and the settings."""
         return {
             "parameters": list(self._names),
             "learning_rate": self.learning_rate,
-            "first": self._first.clone(),
-            "second": self._second.clone(),
-            "steps": self._steps.clone(),
+            "first": self._first,
+            "second": self._second,
+            "steps": self._steps,
         }
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:

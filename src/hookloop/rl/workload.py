@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,10 +17,26 @@ Plain = Any
 class RLWorkload:
     """Collects and learns in turn until enough environment steps are done."""
 
+    parts: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "model": ("learner", "policy"),
+        "optimizer": ("learner", "optimizer"),
+    }
+    progress_clock: ClassVar[str] = "env_steps"
+
     def __init__(self, collector: Collector, learner: Learner) -> None:
         self.collector = collector
         self.learner = learner
         self.total_env_steps = 0
+
+    @property
+    def exactness(self) -> str:
+        """What a resume promises: ``bit-exact``, or ``learner-exact`` if the environments cannot save themselves."""
+        return self.collector.envs.exactness
+
+    @property
+    def inexact_because(self) -> str:
+        """Why a resume is not bit-exact; empty if it is."""
+        return self.collector.envs.inexact_because
 
     def is_finished(self, loop: TrainingLoop) -> bool:
         """Tell whether enough environment steps are done."""

@@ -1,0 +1,146 @@
+"""One checkpoint as a folder: its name appears only when all of it is durable, and it is read only if it is whole.
+
+::
+
+    step-000000012288/
+      state.json            the run's state, with place holders for tensors
+      model.safetensors     the weights, under their own names
+      optimizer.safetensors
+      state.safetensors     every other tensor: environments, random streams, hooks
+      MANIFEST.json         what it is, and the SHA-256 of every file above
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from io import BufferedReader
+from pathlib import Path
+
+from hookloop.checkpoints.manifest import MANIFEST, MAX_MANIFEST_BYTES, FileEntry, Manifest
+from hookloop.errors import CheckpointWriteError, DamagedCheckpointError
+from hookloop.storage.disk import Disk
+
+Chunks = Sequence[bytes | memoryview]
+
+TEMPORARY = ".tmp-"
+_BLOCK_BYTES = 1 << 22
+
+
+def write_folder(
+    disk: Disk,
+    parent: Path,
+    name: str,
+    files: Mapping[str, Chunks],
+    describe: Callable[[dict[str, FileEntry]], Manifest],
+) -> Manifest:
+    """Write a checkpoint; once this returns, it survives a power loss. If it raises, nothing of it is left."""
+    temporary = parent / f"{TEMPORARY}{name}"
+    try:
+        disk.remove(temporary)
+        disk.make_folder(temporary)
+        for file, chunks in files.items():
+            disk.write(temporary / file, chunks)
+            disk.flush(temporary / file)
+        manifest = describe({file: _hashed(chunks) for file, chunks in files.items()})
+        disk.write(temporary / MANIFEST, [manifest.encode()])
+        disk.flush(temporary / MANIFEST)
+        disk.flush_folder(temporary)
+        disk.rename(temporary, parent / name)
+        disk.flush_folder(parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            disk.remove(temporary)
+        raise CheckpointWriteError(
+            error.errno or 0,
+            f"The checkpoint {name} could not be written: {error}. "
+            "Those before it are intact; make room or mend the disk.",
+        ) from error
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read what a checkpoint says it is, without looking at its other files."""
+    what = str(folder / MANIFEST)
+    with _opened(folder / MANIFEST) as file:
+        content = file.read(MAX_MANIFEST_BYTES + 1)
+    if len(content) > MAX_MANIFEST_BYTES:
+        raise DamagedCheckpointError(f"{what} has more than {MAX_MANIFEST_BYTES} bytes; no run writes such a manifest.")
+    return Manifest.decode(content, what)
+
+
+def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str, bytearray]:
+    """Read all files of a checkpoint into memory, each checked against its hash."""
+    _require_listed(folder, manifest, max_bytes)
+    contents: dict[str, bytearray] = {}
+    for name, entry in manifest.files.items():
+        with _opened(folder / name) as file:
+            _require_size(folder / name, file, entry)
+            content = contents[name] = bytearray(entry.bytes)
+            if file.readinto(content) != entry.bytes:
+                raise DamagedCheckpointError(f"{folder / name} became shorter while it was read.")
+        _require_hash(folder / name, hashlib.sha256(content).hexdigest(), entry)
+    return contents
+
+
+def verify_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> None:
+    """Check every file of a checkpoint against its hash, holding a few megabytes at a time."""
+    _require_listed(folder, manifest, max_bytes)
+    for name, entry in manifest.files.items():
+        with _opened(folder / name) as file:
+            _require_size(folder / name, file, entry)
+            digest = hashlib.sha256()
+            while block := file.read(_BLOCK_BYTES):
+                digest.update(block)
+        _require_hash(folder / name, digest.hexdigest(), entry)
+
+
+def _hashed(chunks: Chunks) -> FileEntry:
+    digest = hashlib.sha256()
+    size = 0
+    for chunk in chunks:
+        digest.update(chunk)
+        size += len(chunk)
+    return FileEntry(size, digest.hexdigest())
+
+
+def _opened(path: Path) -> BufferedReader:
+    """Open a plain file of a checkpoint: no link, no pipe, nothing that leads elsewhere."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EIO):
+            raise DamagedCheckpointError(f"{path} is missing or no plain file ({error.strerror}).") from error
+        raise  # no rights, too many open files: this says nothing about the checkpoint
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise DamagedCheckpointError(f"{path} is no plain file.")
+    return file
+
+
+def _require_listed(folder: Path, manifest: Manifest, max_bytes: int) -> None:
+    found, listed = set(os.listdir(folder)) - {MANIFEST}, set(manifest.files)
+    if found != listed:
+        missing = [f"{name} is missing" for name in sorted(listed - found)]
+        extra = [f"{name} does not belong there" for name in sorted(found - listed)]
+        raise DamagedCheckpointError(f"{folder} is not what its manifest says: {'; '.join([*missing, *extra][:5])}.")
+    if manifest.total_bytes > max_bytes:
+        raise DamagedCheckpointError(
+            f"{folder} claims {manifest.total_bytes} bytes; at most {max_bytes} are read (max_bytes)."
+        )
+
+
+def _require_size(path: Path, file: BufferedReader, entry: FileEntry) -> None:
+    size = os.fstat(file.fileno()).st_size
+    if size != entry.bytes:
+        raise DamagedCheckpointError(f"{path} has {size} bytes, its manifest says {entry.bytes}.")
+
+
+def _require_hash(path: Path, digest: str, entry: FileEntry) -> None:
+    if digest != entry.sha256:
+        raise DamagedCheckpointError(f"{path} was changed after it was written: its hash does not fit.")

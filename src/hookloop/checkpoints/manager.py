@@ -1,0 +1,230 @@
+"""Saves and loads the checkpoints of a run: snapshot, write, prune, select."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from hookloop.checkpoints.environment import current_environment
+from hookloop.checkpoints.manifest import FileEntry, Kind, Manifest
+from hookloop.checkpoints.retention import Retention
+from hookloop.checkpoints.selectors import selected
+from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, name_of, read_state
+from hookloop.checkpoints.writer import Writer
+from hookloop.storage.disk import Disk
+from hookloop.storage.lock import RunLock
+
+Plain = Any
+
+log = logging.getLogger("hookloop.checkpoints")
+
+FINITE_PARTS = ("model", "optimizer")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a manifest says of a checkpoint besides its files."""
+
+    step: int
+    clock: str = "epochs"
+    clocks: Mapping[str, float] = field(default_factory=dict[str, float])
+    run_id: str = ""
+    attempt: int = 1
+    kind: Kind = "periodic"
+    exactness: str = "bit-exact"
+    inexact_because: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    metadata: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+
+    @property
+    def name(self) -> str:
+        """The name of the checkpoint."""
+        return name_of(self.step, is_final=self.kind == "final")
+
+
+class CheckpointManager:
+    """The checkpoints of one run.
+
+    Args:
+        folder: Where they are; made on the first save.
+        retention: Which to keep.
+        asynchronous: Write in a thread; training pays for one copy in memory.
+        when_busy: What a periodic save does while the one before is still being written: ``wait`` or ``skip``.
+        lock: The run's lock, if the caller holds one; by default ``folder`` gets a lock of its own.
+        config_sha256: The hash of the run's configuration, for the manifests.
+        disk: What carries out the writes.
+        max_bytes: Larger checkpoints are not read.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        retention: Retention | None = None,
+        asynchronous: bool = True,
+        when_busy: Literal["wait", "skip"] = "wait",
+        lock: RunLock | None = None,
+        config_sha256: str = "",
+        disk: Disk | None = None,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> None:
+        self.store = CheckpointStore(Path(folder), disk=disk, max_bytes=max_bytes)
+        self.retention = Retention() if retention is None else retention
+        self.config_sha256 = config_sha256
+        self.parent: str | None = None
+        """The checkpoint the next one comes after."""
+        self._asynchronous = asynchronous
+        self._when_busy = when_busy
+        self._own_lock = RunLock(Path(folder)) if lock is None else None
+        self._is_open = False
+        self._writer: Writer[Checkpoint] = Writer("checkpoint-writer")
+        self._buffers: Any = None
+        self._held: set[str] = set()
+        self._written: list[Checkpoint] = []
+
+    @property
+    def folder(self) -> Path:
+        """Where the checkpoints are."""
+        return self.store.folder
+
+    # Saving
+
+    def open(self) -> None:
+        """Take the lock and clear away what a killed process left; ``save`` does it by itself."""
+        if not self._is_open:
+            if self._own_lock is not None:
+                self._own_lock.acquire()
+            self.store.prepare()
+            self._is_open = True
+
+    def save(self, state: Plain, about: Description, *, parts: Mapping[str, tuple[str, ...]] | None = None) -> bool:
+        """Copy the state and write it; False if it was left out: it is there already, or the writer is busy.
+
+        Args:
+            state: Strict JSON plus tensors, which may be live: they are copied before this returns.
+            about: What the manifest says.
+            parts: Branches of the state that get a file of their own; those named ``model`` and ``optimizer`` are
+                refused if they hold NaN or infinity.
+        """
+        self.open()
+        if self._writer.is_busy and self._when_busy == "skip" and about.kind == "periodic":
+            log.warning("%s is left out: the checkpoint before is still being written", about.name)
+            return False
+        self._take(wait=True)  # first: its buffers are the ones to copy into
+        if about.name in self.store.names():
+            return False
+        snapshot = self._snapshot(state, parts or {})
+        if self._asynchronous:
+            self._writer.start(lambda: self._write(snapshot, about))
+        else:
+            self._written.append(self._write(snapshot, about))
+        return True
+
+    def collect(self, *, wait: bool = False) -> list[Checkpoint]:
+        """Return the checkpoints that became durable since the last call; raise if a write failed."""
+        self._take(wait=wait)
+        written, self._written = self._written, []
+        return written
+
+    def close(self) -> None:
+        """Wait for the writer, and give the lock back."""
+        self._writer.close()
+        if self._own_lock is not None:
+            self._own_lock.release()
+        self._is_open = False
+
+    def __enter__(self) -> CheckpointManager:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Loading
+
+    def load(self, selector: str | Path = "latest") -> tuple[Checkpoint, Plain]:
+        """Return a checkpoint and its state; a damaged one raises, except that ``latest`` looks for the one before."""
+        self._take(wait=True)
+        with selected(self.store, selector, self.retention) as checkpoint:
+            return checkpoint, read_state(checkpoint, max_bytes=self.store.max_bytes)
+
+    def load_latest(self) -> Plain | None:
+        """Return the state of the newest sound checkpoint; None if there is none yet."""
+        self._take(wait=True)
+        found = self.store.read_latest()
+        return None if found is None else found[1]
+
+    def restore(self, selector: str = "latest") -> tuple[Checkpoint, Plain] | None:
+        """Return what the run goes on from, and set aside what is newer: the run's future begins there.
+
+        None if there is no checkpoint yet. Damaged ones are set aside, and the newest sound one is used.
+        """
+        self.open()
+        found = self.store.read_latest() if selector == "latest" else self.load(selector)
+        if found is None:
+            return None
+        checkpoint = found[0]
+        is_ours = checkpoint.path.parent == self.store.folder
+        given_up = self.store.supersede_after(checkpoint.name if is_ours else None)
+        if given_up:
+            log.warning("%s set aside: the run goes on from %s", ", ".join(given_up), checkpoint.name)
+        self.parent = checkpoint.name if is_ours else checkpoint.id
+        return found
+
+    # Inside
+
+    def hold(self, name: str, held: bool = True) -> None:
+        """Keep a checkpoint while somebody reads it, whatever the retention says."""
+        (self._held.add if held else self._held.discard)(name)
+
+    def _take(self, *, wait: bool) -> None:
+        written = self._writer.take(wait=wait)
+        if written is not None:
+            self._written.append(written)
+
+    def _snapshot(self, state: Plain, parts: Mapping[str, tuple[str, ...]]) -> Any:
+        if self._buffers is None:
+            from hookloop.checkpoints.snapshot import SnapshotBuffers  # with torch, which only a save needs
+
+            self._buffers = SnapshotBuffers()
+        return self._buffers.take(state, parts)
+
+    def _write(self, snapshot: Any, about: Description) -> Checkpoint:
+        """Write a snapshot, then let go of what the rules no longer keep; in the writer's thread."""
+        snapshot.require_finite(FINITE_PARTS)
+        written = self.store.write(about.name, snapshot.files(), lambda files: self._manifest(about, files))
+        self.parent = written.name
+        self._prune(keep={written.name, *self._held})
+        return written
+
+    def _prune(self, keep: Collection[str]) -> None:
+        sound = [each.manifest for each in self.store.sound()]
+        for name in self.retention.expendable(sound, {*keep, *self.store.pins()}):
+            try:
+                self.store.delete(name)
+            except OSError as error:  # the new one is durable, and that is what was promised
+                log.warning("the old checkpoint %s could not be removed: %s", name, error)
+
+    def _manifest(self, about: Description, files: dict[str, FileEntry]) -> Manifest:
+        return Manifest(
+            run_id=about.run_id,
+            name=about.name,
+            step=about.step,
+            clock=about.clock,
+            clocks=dict(about.clocks),
+            attempt=about.attempt,
+            parent=self.parent,
+            kind=about.kind,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            exactness=about.exactness,
+            inexact_because=about.inexact_because,
+            environment=current_environment(),
+            config_sha256=self.config_sha256,
+            metrics=dict(about.metrics),
+            metadata=dict(about.metadata),
+            files=files,
+        )

@@ -1,0 +1,108 @@
+"""The one copy that training pays for: the state of a run, out of training's reach."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from hookloop.checkpoints.tensor_file import NAMES_OF_TYPES, TYPE_NAMES, Layout
+from hookloop.checkpoints.tree import Disassembly, Parts
+from hookloop.errors import HookStateError, NonFiniteError
+
+Plain = Any
+
+
+class Arena:
+    """One piece of memory for all tensors of one file; used again as long as their shapes stay the same.
+
+    Allocating it anew for each checkpoint would cost more than the copy: the system hands out memory page by page,
+    each at its first touch.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.memory = torch.empty(layout.data_bytes, dtype=torch.uint8)
+        self._views = {name: self._view(name) for name in layout.places}
+
+    def copy(self, tensors: Mapping[str, Any]) -> None:
+        """Copy the tensors in."""
+        for name, view in self._views.items():
+            tensor = tensors[name]
+            view.copy_(torch.from_numpy(tensor) if isinstance(tensor, np.ndarray) else tensor)
+
+    def content(self, metadata: dict[str, str]) -> list[bytes | memoryview]:
+        """Return the bytes of the file: a header, and this memory itself."""
+        return [self.layout.header(metadata), self.memory.numpy().data]
+
+    def non_finite(self) -> list[str]:
+        """Return the names of the tensors that hold a NaN or an infinity."""
+        return [name for name, view in self._views.items() if view.is_floating_point() and not _is_finite(view)]
+
+    def _view(self, name: str) -> torch.Tensor:
+        place = self.layout.places[name]
+        dtype = getattr(torch, NAMES_OF_TYPES[place.type])
+        if place.begin == place.end:
+            return torch.empty(place.shape, dtype=dtype)
+        return self.memory[place.begin : place.end].view(dtype).view(place.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A state that training can no longer change, ready to be written."""
+
+    skeleton: Plain
+    arenas: dict[str, Arena]
+
+    def files(self) -> dict[str, list[bytes | memoryview]]:
+        """Return the content of each file, by name."""
+        text = json.dumps(self.skeleton, allow_nan=False, separators=(",", ":")).encode()
+        tensors = {f"{part}.safetensors": arena.content({"format": "pt"}) for part, arena in self.arenas.items()}
+        return {"state.json": [text], **tensors}
+
+    def require_finite(self, parts: Iterable[str]) -> None:
+        """Refuse a snapshot with a NaN or an infinity in one of these parts: nobody can go on from it."""
+        for part in parts:
+            broken = self.arenas[part].non_finite() if part in self.arenas else []
+            if broken:
+                raise NonFiniteError(
+                    f"The checkpoint was not written: the {part} holds NaN or infinity in {', '.join(broken[:5])}"
+                    f"{f' and {len(broken) - 5} more' if len(broken) > 5 else ''}. "
+                    "Resume from the checkpoint before, with a smaller learning rate."
+                )
+
+
+class SnapshotBuffers:
+    """Takes snapshots into memory that is kept from one to the next; the one before must be done with."""
+
+    def __init__(self) -> None:
+        self._arenas: dict[str, Arena] = {}
+
+    def take(self, state: Plain, parts: Parts) -> Snapshot:
+        """Copy a state; its containers are copied too, so nothing in the snapshot is shared with training."""
+        taken = Disassembly(state, parts)
+        for part, tensors in taken.tensors.items():
+            layout = Layout.of({name: _kind(name, tensor) for name, tensor in tensors.items()})
+            arena = self._arenas.get(part)
+            if arena is None or arena.layout != layout:
+                arena = self._arenas[part] = Arena(layout)
+            arena.copy(tensors)
+        return Snapshot(taken.skeleton, {part: self._arenas[part] for part in taken.tensors})
+
+
+def _kind(name: str, tensor: Any) -> tuple[str, tuple[int, ...]]:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in TYPE_NAMES:
+        raise HookStateError(
+            f"{name} is a tensor of {dtype}, which a checkpoint cannot hold; it can: {', '.join(TYPE_NAMES)}."
+        )
+    return TYPE_NAMES[dtype], tuple(tensor.shape)
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    # A finite sum proves that all terms are; only an infinite one needs the look at each, as it may be an overflow.
+    return bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all())

@@ -1,0 +1,108 @@
+"""A run on disk: its folder, what it is, and how to find it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from hookloop.errors import ConfigError, did_you_mean
+from hookloop.storage.atomic import write_json
+from hookloop.storage.lock import LOCK_NAME
+
+Plain = Any
+
+RUN_VERSION = 1
+CONFIG_FILE = "config.json"
+_RUN_NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """What a run is: enough to begin it again with the same bits."""
+
+    recipe: str
+    seed: int
+    threads: int
+    settings: dict[str, Plain]
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    changes: list[dict[str, Plain]] = field(default_factory=list[dict[str, Plain]])
+    """What was changed when the run was resumed: the setting, its values before and after, and from which step on."""
+    version: int = RUN_VERSION
+
+    @property
+    def sha256(self) -> str:
+        """The hash of everything that decides the bits."""
+        decisive = {"seed": self.seed, "settings": self.settings}
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where a run keeps its files."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of its checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def result_file(self) -> Path:
+        """How it ended."""
+        return self.path / "result.json"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.path.name
+
+    def require_new(self) -> None:
+        """Refuse a folder that holds anything but the lock, which a process leaves that is killed at its start."""
+        if (self.path / CONFIG_FILE).exists():
+            raise ConfigError(
+                f"There is a run {self.name!r} in {self.path.parent} already; "
+                f"go on with it (--resume {self.name}), or choose another name with --run."
+            )
+        if self.path.exists() and any(file.name != LOCK_NAME for file in self.path.iterdir()):
+            raise ConfigError(f"{self.path} is not empty and no run of ours; choose another name with --run.")
+
+    def write_config(self, config: RunConfig) -> None:
+        """Write down what the run is."""
+        write_json(self.path / CONFIG_FILE, asdict(config))
+
+    def read_config(self) -> RunConfig:
+        """Read what the run is."""
+        file = self.path / CONFIG_FILE
+        try:
+            read = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ConfigError(f"{file} is no JSON: {error}.") from error
+        expected = {each.name for each in fields(RunConfig)}
+        if not isinstance(read, dict) or set(read) != expected or read["version"] != RUN_VERSION:
+            raise ConfigError(f"{file} was not written by this hookloop: it should hold {', '.join(sorted(expected))}.")
+        return RunConfig(**read)
+
+
+def new_run(runs_dir: Path, name: str) -> RunFolder:
+    """Return the folder of a run that does not exist yet."""
+    if not _RUN_NAME.fullmatch(name):
+        raise ConfigError(f"A run's name must be letters, digits, '.', '-' or '_', got {name!r}; it names a folder.")
+    folder = RunFolder(runs_dir / name)
+    folder.require_new()
+    return folder
+
+
+def find_run(runs_dir: Path, run: str) -> RunFolder:
+    """Return the folder of a run, given its name or its path."""
+    for path in (runs_dir / run, Path(run)):
+        if (path / CONFIG_FILE).is_file():
+            return RunFolder(path)
+    names = sorted(file.parent.name for file in runs_dir.glob(f"*/{CONFIG_FILE}"))
+    hint = did_you_mean(run, names) if names else f" There is none in {runs_dir}; --runs-dir names another folder."
+    raise ConfigError(f"There is no run {run!r}.{hint}")

@@ -1,0 +1,28 @@
+"""The base of all settings, and those that every kind of run shares. No torch in here."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Settings(BaseModel):
+    """Settings that cannot be misspelt or changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CheckpointConfig(Settings):
+    """When a run is saved, and what is kept. None of it changes training."""
+
+    schedule: str = Field(default="every 30 seconds", description="When to save; the end always is")
+    keep_last: int = Field(default=3, ge=1, description="The newest to keep")
+    keep_best: int = Field(default=1, ge=0, description="The best to keep, by the metric")
+    keep_every: int | None = Field(default=None, ge=1, description="Steps; one of each so many is kept for good")
+    metric: str = Field(default="return/mean", description="What 'best' means")
+    mode: Literal["max", "min"] = Field(default="max", description="Whether more is better, or less")
+    asynchronous: bool = Field(default=True, description="Write in a thread; training pays for one copy in memory")
+    max_failed_saves: int = Field(default=3, ge=1, description="So many failed writes in a row end the run")
+    publish_to: str | None = Field(default=None, description="A URI to copy checkpoints to, such as s3://bucket/runs")
+    publish_interval: int = Field(default=1, ge=1, description="Epochs between two that are published")
