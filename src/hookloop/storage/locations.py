@@ -108,33 +108,45 @@ def fetch_folder(uri: str, folder: Path, *, max_bytes: int, max_files: int) -> N
 
 def _publishable_names(folder: Path) -> list[str]:
     """Return the names of a folder's files but the manifest's; what could not be fetched again is refused."""
-    names = LocalDisk().names(folder)
-    if MANIFEST_NAME not in names:
+    if not (folder / MANIFEST_NAME).exists():
         raise LocationError(f"{folder} has no {MANIFEST_NAME}, and without one a copy of it would never be whole.")
-    for name in names:
-        _require_name(name, folder / name, str(folder))
-    return [name for name in names if name != MANIFEST_NAME]
+    listing = dict(_listing(folder))
+    for name, is_plain in listing.items():
+        _require_plain(name, is_plain, str(folder))
+    return sorted(listing.keys() - {MANIFEST_NAME})
 
 
 def _fetchable_names(place: Place, uri: str, max_files: int) -> list[str]:
     """Return the names of a place's files but the manifest's, each of them checked."""
-    names: set[str] = set()
+    names = {MANIFEST_NAME}
     with _speaking_to(uri):
-        for entry in place.iterdir():
-            if str(entry).rstrip("/") == str(place).rstrip("/"):
-                continue  # an object store may list a marker of the folder itself among its files
-            _require_name(entry.name, entry, _shown(uri))
-            names.add(entry.name)
-            if len(names | {MANIFEST_NAME}) > max_files:
+        for name, is_plain in _listing(place):
+            _require_plain(name, is_plain, _shown(uri))
+            names.add(name)
+            if len(names) > max_files:
                 raise LocationError(f"{_shown(uri)} has more than the {max_files} files that are allowed.")
     return sorted(names - {MANIFEST_NAME})
 
 
-def _require_name(name: str, entry: Place, where: str) -> None:
+def _listing(place: Place) -> Iterator[tuple[str, bool]]:
+    """Yield what is directly inside a place: its name, and whether it is a plain file."""
+    if isinstance(place, Path):
+        for path in place.iterdir():
+            yield path.name, path.is_file() and not path.is_symlink()
+        return
+    # The file system's own listing: paths made of it would have their names put right, the wrong ones too.
+    prefix = place.path.rstrip("/") + "/"
+    for entry in place.fs.ls(place.path, detail=True):
+        name = entry["name"].removeprefix(prefix)
+        if name:  # an object store may list a marker of the folder itself among its files
+            yield name, entry["type"] == "file" and not entry.get("islink")
+
+
+def _require_plain(name: str, is_plain: bool, where: str) -> None:
+    if not is_plain:
+        raise LocationError(f"{where} has {name[:200]!r}, which is no plain file; folders and links are not copied.")
     if not _FILE_NAME.fullmatch(name):
         raise LocationError(f"{where} has a file called {name[:200]!r}; a name must be of {_NAME_RULE}.")
-    if entry.is_symlink() or not entry.is_file():
-        raise LocationError(f"{where} has {name!r}, which is no plain file; folders and links are not copied.")
 
 
 def _copy_to_local(folder: Path, place: Path, names: list[str]) -> None:
