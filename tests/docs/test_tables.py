@@ -72,6 +72,7 @@ def test_the_table_of_the_context_is_complete() -> None:
         "request",
         "request_checkpoint",
         "request_evaluation",
+        "request_skip",
         "request_stop",
     }
     assert listed == public - of_the_dispatcher - calls

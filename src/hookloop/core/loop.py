@@ -30,6 +30,9 @@ class Workload(Protocol):
     It may also say, for its checkpoints: ``parts`` (branches of its state that get a file of their own, such as
     ``{"model": ("learner", "policy")}``), ``progress_clock`` (what its checkpoints are counted in; epochs by
     default), ``exactness`` and ``inexact_because`` (what a resume promises; bit-exact by default).
+
+    One that can go on from a state with other random numbers than before also has ``perturb(seed: int)``, which
+    seeds its random streams anew; see ``TrainingLoop.roll_back``.
     """
 
     def is_finished(self, loop: TrainingLoop) -> bool:
@@ -107,6 +110,7 @@ class TrainingLoop:
         self._signals = SignalWatch(second_signal)
         self._time_ns = time_ns
         self._is_running = False
+        self._may_step = True
         self.context.loop = self
         self.hooks.bind(self.context)
 
@@ -164,6 +168,23 @@ class TrainingLoop:
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
         load_global_random(saved["random"])  # last: nothing above may draw from what was restored
 
+    def roll_back(self, saved: Mapping[str, Plain], seed: int) -> None:
+        """Go back to a saved state in the middle of a run, and on from there with the random numbers of ``seed``.
+
+        With the same ones an exact run would only do the same again. What is not undone: the time spent, the
+        attempt, a request to stop. A hook may call this at ``epoch_end``; those after it see the state gone back to.
+        """
+        self.hooks.join(self.context)  # what background hooks found belongs to the epochs that are undone
+        attempt, stop, seconds = self.state.attempt, self.state.stop, self.clocks.refresh_seconds()
+        self.load_state_dict(saved, strict=False)
+        self.state.attempt = attempt
+        self.state.stop = stop if stop is not None else self.state.stop
+        self.clocks.seconds = seconds
+        self.clocks.start(self._time_ns)
+        perturb = getattr(self.workload, "perturb", None)
+        if callable(perturb):
+            perturb(seed)
+
     # What the workload tells
 
     @contextmanager
@@ -204,12 +225,25 @@ class TrainingLoop:
         self.context.batch_idx = self.state.mb_idx
         self.emit.minibatch_start(self.context)
 
-    def gradients(self) -> None:
-        """Tell that gradients are whole: after backward and unscale, before clipping."""
+    def gradients(self, loss: object = None) -> bool:
+        """Tell that gradients are whole, after backward and unscale, before clipping; and whose they are.
+
+        Returns:
+            Whether to step along them. If not, a hook has asked to leave this step out: zero them and go on.
+        """
+        self.context.loss = loss
         self.emit.gradients(self.context)
+        self._may_step = not self.state.skip_optimizer_step
+        self.state.skip_optimizer_step = False
+        return self._may_step
 
     def optimizer_step(self) -> None:
         """Count an optimizer step, after it and before gradients are zeroed."""
+        if not self._may_step:
+            raise WorkloadError(
+                "The workload took an optimizer step that a hook had asked to leave out; step only where "
+                "loop.gradients() returns True."
+            )
         self.clocks.optimizer_steps += 1
         self.emit.optimizer_step(self.context)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,8 +68,10 @@ class Collector:
                 self._store(step)
                 experience.steps = step + 1
                 if envs.finished:
-                    finished.extend(envs.finished)
-                    self.recent.extend((episode.return_, episode.length) for episode in envs.finished)
+                    # A return that is not finite would make every mean with it, and what is saved, the same.
+                    ended = [episode for episode in envs.finished if math.isfinite(episode.return_)]
+                    finished.extend(ended)
+                    self.recent.extend((episode.return_, episode.length) for episode in ended)
                 num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else envs.num_envs
                 loop.step(env_steps=num_steps, episodes=len(envs.finished))
                 if loop.state.stop_rollout:
@@ -160,8 +163,9 @@ class Collector:
         """Return the policy's memory, emptied where a new episode begins."""
         if self._state is None:
             return None
-        going_on = torch.from_numpy(~self._episode_starts())
-        return _map_state(lambda tensor: tensor * going_on.view(-1, *[1] * (tensor.dim() - 1)), self._state)
+        # Filled, not multiplied: a memory that is not finite ends with its episode.
+        starts = torch.from_numpy(self._episode_starts())
+        return _map_state(lambda tensor: tensor.masked_fill(_beside(starts, tensor), 0.0), self._state)
 
 
 def _stores(loss: Loss) -> bool:
@@ -172,6 +176,11 @@ def _rows_of(obs: Any, indices: Tensor) -> Tensor | dict[str, Tensor]:
     if isinstance(obs, dict):
         return {name: torch.from_numpy(values).index_select(0, indices) for name, values in obs.items()}
     return torch.from_numpy(obs).index_select(0, indices)
+
+
+def _beside(flags: Tensor, tensor: Tensor) -> Tensor:
+    """Return one flag per row in a shape that goes with a tensor's."""
+    return flags.view(-1, *[1] * (tensor.dim() - 1))
 
 
 def _leaves(state: Any) -> list[Tensor]:
