@@ -10,6 +10,7 @@
     ├── ScheduleError (ValueError)          a schedule that means nothing
     ├── HookResultError (TypeError)         a hook returned something that is not metrics
     ├── HookStateError (ValueError)         a checkpoint does not fit the hooks or the state
+    ├── NonFiniteError (ArithmeticError)    training met a NaN or an infinity
     ├── WorkloadError (RuntimeError)        a workload broke the loop's contract
     ├── ConfigError (ValueError)            a file or mapping that is not a valid configuration
     ├── RunLockedError (RuntimeError)       another process writes to the run's folder
@@ -60,6 +61,10 @@ class HookResultError(HookloopError, TypeError):
 
 class HookStateError(HookloopError, ValueError):
     """Saved state does not fit the hooks, or a hook's state cannot be saved."""
+
+
+class NonFiniteError(HookloopError, ArithmeticError):
+    """A loss, gradients, parameters or data are not finite, and going on would spoil the run."""
 
 
 class WorkloadError(HookloopError, RuntimeError):

@@ -85,4 +85,7 @@ class RLConfig(Settings):
     losses: dict[str, PPOConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
     checkpoints: CheckpointConfig = CheckpointConfig()
+    nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
+        default="stop", description="What to do about numbers that are not finite"
+    )
     stop_at_return: float | None = Field(default=None, description="Stop once the mean of 100 episodes reaches this")

@@ -44,6 +44,11 @@ class FlatAdam:
         self._second = torch.zeros_like(self.gradients)
         self._steps = torch.zeros((), dtype=torch.float32, device=self.flat.device)
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that a step changes: parameters, both moments, and the count of steps."""
+        return self.flat.data, self._first, self._second, self._steps
+
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
         self.gradients.zero_()
