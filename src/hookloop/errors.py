@@ -19,7 +19,6 @@
     │   ├── NoCheckpointError (LookupError)     there is none that fits the selector
     │   ├── DamagedCheckpointError              a file is missing, cut off, changed or hostile
     │   └── CheckpointWriteError (OSError)      the disk refused; the checkpoints before are intact
-    ├── NonFiniteError (ArithmeticError)    NaN or infinity where training needs a number
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -97,10 +96,6 @@ class DamagedCheckpointError(CheckpointError):
 
 class CheckpointWriteError(CheckpointError, OSError):
     """A checkpoint could not be written; those before it are intact."""
-
-
-class NonFiniteError(HookloopError, ArithmeticError):
-    """NaN or infinity stands where training needs a number."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

@@ -162,3 +162,14 @@ def test_wrong_usage_exits_with_2_and_names_the_nearest_right_answer(arguments: 
     assert finished.returncode == 2
     assert words in " ".join(finished.stderr.split())
     assert "Traceback" not in finished.stderr
+
+
+def test_a_run_whose_numbers_are_not_finite_fails_with_words_and_writes_no_weights(tmp_path: Path) -> None:
+    huge = ("trainer.optimizer.learning_rate=3e38", "trainer.values={}")
+
+    finished = hookloop("train", "cartpole", *huge, "--run", "huge", "--display", "off", cwd=tmp_path)
+
+    assert finished.returncode == 4
+    assert "error: Not finite: " in finished.stderr
+    assert "Lower the learning rate" in finished.stderr.replace("\n", " ")
+    assert not list(tmp_path.rglob("*.safetensors"))

@@ -142,11 +142,11 @@ def _trainer(
     # Here and not above: torch takes a second to import, which a wrong argument should not cost.
     import torch
 
-    from hookloop.hooks import CheckpointHook, GoalHook, ProgressHook
+    from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
     from hookloop.rl.build import build_trainer
 
     torch.set_num_threads(config.threads)
-    hooks: list[object] = []
+    hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
     if display != "off":
