@@ -120,7 +120,7 @@ def test_a_dry_run_shows_settings_hooks_and_files_and_writes_nothing(tmp_path: P
 
     assert finished.returncode == 0, finished.stderr
     assert '"id": "CartPole-v1"' in finished.stdout
-    assert "hooks, in order: " in finished.stdout
+    assert "hooks, in order: GoalHook, values, NanGuardHook, ProgressHook, checkpoint/save" in finished.stdout
     assert "runs/mine/result.json" in finished.stdout
     assert list(tmp_path.iterdir()) == []
 

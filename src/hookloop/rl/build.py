@@ -24,6 +24,7 @@ def build_trainer(
         hidden=config.policy.hidden,
         activation=config.policy.activation,
         memory=config.policy.memory,
+        exploration=config.policy.exploration,
         seed=derive_seed(seed, "policy"),
     )
     losses = [PPO(name=name, **loss.model_dump(exclude={"kind"})) for name, loss in config.losses.items()]

@@ -52,6 +52,7 @@ class Collector:
         self._storing = [loss for loss in losses if _stores(loss)]
         self._segment_length = segment_length
         self._state = policy.initial_state(envs.num_envs) if policy.is_recurrent else None
+        self._noise = policy.held_noise(envs.num_envs)
         self._segment_states: list[Any] = []
         self._starts = np.empty(envs.num_envs, dtype=bool)
 
@@ -60,6 +61,8 @@ class Collector:
         experience, envs = self.experience, self.envs
         experience.begin()
         self._segment_states.clear()
+        if self._noise is not None:
+            self._noise.begin()
         finished: list[Episode] = []
         with loop.rollout():
             for step in range(experience.horizon):
@@ -94,6 +97,7 @@ class Collector:
             "generator": self.generator.get_state().clone(),
             "recent": [[return_, length] for return_, length in self.recent],
             "memory": [] if self._state is None else [tensor.clone() for tensor in _leaves(self._state)],
+            "noise": {} if self._noise is None else self._noise.state_dict(),
         }
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
@@ -104,6 +108,8 @@ class Collector:
         if self._state is not None:
             memory = iter(saved["memory"])
             self._state = _map_state(lambda _tensor: next(memory).clone(), self._state)
+        if self._noise is not None:
+            self._noise.load_state_dict(saved["noise"])
 
     def _act(self, step: int, loop: TrainingLoop) -> np.ndarray[Any, Any]:
         experience, envs = self.experience, self.envs
@@ -122,7 +128,8 @@ class Collector:
             if step % self._segment_length == 0:
                 self._segment_states.append(_map_state(torch.clone, self._live_state()))
         obs = experience.observation_at(step)
-        acted = self.policy.act(obs, mask=masks, state=self._live_state(), generator=self.generator)
+        state, noise = self._live_state(), self._noise
+        acted = self.policy.act(obs, mask=masks, state=state, generator=self.generator, noise=noise)
         self._state = acted.state
         actions = acted.actions.numpy()
         arrays["actions"][step] = actions

@@ -27,12 +27,33 @@ class EnvConfig(Settings):
     )
 
 
+class GaussianExploration(Settings):
+    """Continuous actions are drawn anew at every step; choices follow their probabilities."""
+
+    kind: Literal["gaussian"] = "gaussian"
+
+
+class StateDependentExploration(Settings):
+    """Continuous actions get noise that is a function of the state, the same one for several steps (gSDE)."""
+
+    kind: Literal["state-dependent"] = "state-dependent"
+    resample_steps: int | None = Field(
+        default=None, ge=1, description="Steps a noise matrix is kept; null keeps it for a whole rollout"
+    )
+    initial_log_std: float = Field(default=0.0, description="First log-deviation of the entries of a noise matrix")
+
+
+Exploration = GaussianExploration | StateDependentExploration
+GAUSSIAN = GaussianExploration()
+
+
 class PolicyConfig(Settings):
-    """The policy's network."""
+    """The policy's network, and how it explores."""
 
     hidden: tuple[int, ...] = Field(default=(64, 64), description="Widths of the hidden layers")
     activation: Literal["tanh", "relu"] = Field(default="tanh", description="Between the layers")
     memory: Literal["none", "gru", "lstm"] = Field(default="none", description="A recurrent cell, for what is not seen")
+    exploration: Exploration = Field(default=GAUSSIAN, discriminator="kind", description="Noise of continuous actions")
 
 
 class OptimizerConfig(Settings):
