@@ -21,13 +21,14 @@ from _ppo_work import Outcome, Pace, Work
 def run_hookloop(work: Work, pace: Pace) -> Outcome:
     """Train with ``hookloop.rl.Trainer`` and one hook, which takes turns."""
     import hookloop.rl as rl
-    from hookloop.rl.config import OptimizerConfig
+    from hookloop.rl.config import GAUSSIAN, OptimizerConfig
     from hookloop.rl.values import Linear
 
     annealed = {"optimizer.learning_rate": work.learning_rate} if work.anneals_lr else {}
     annealed |= {"losses.ppo.clip": work.clip} if work.anneals_clip else {}
     envs = rl.make_envs(work.env_id, work.num_envs, mode=work.env_kind)
-    policy = rl.make_policy(envs.observation, envs.action, seed=work.seed)
+    exploration = rl.StateDependentExploration(resample_steps=4) if work.uses_gsde else GAUSSIAN
+    policy = rl.make_policy(envs.observation, envs.action, exploration=exploration, seed=work.seed)
     loss = rl.PPO(clip=work.clip, entropy_coefficient=work.entropy_coef, value_coefficient=work.value_coef)
     config = rl.TrainerConfig(
         horizon=work.horizon,

@@ -76,6 +76,7 @@ class Options:
     threads: Sequence[int]
     contenders: Sequence[str]
     seeds: Sequence[int]
+    env_ids: Sequence[str]
     jax_python: str
     json: Path | None
 
@@ -121,6 +122,9 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--threads", action="append", type=int, choices=(1, 2), help="thread count of the races")
     parser.add_argument("--contender", action="append", help="race only these; may be given more than once")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds for time-to-score and quality")
+    parser.add_argument(
+        "--env", action="append", choices=[published.work.env_id for published in QUALITY], help="quality in these only"
+    )
     parser.add_argument("--jax-python", default=os.environ.get("JAX_PYTHON", sys.executable), metavar="PATH")
     parsed = parser.parse_args(arguments)
     return Options(
@@ -129,6 +133,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         threads=parsed.threads or ((1,) if parsed.quick else (1, 2)),
         contenders=parsed.contender or (),
         seeds=range(1, parsed.seeds + 1),
+        env_ids=parsed.env or (),
         jax_python=parsed.jax_python,
         json=parsed.json,
     )
@@ -280,7 +285,7 @@ def print_attempts(label: str, attempts: Sequence[Attempt], target_return: float
 def bench_quality(bench: str, options: Options) -> Section:
     """Train for a fixed number of env steps and compare the returns with published figures."""
     section = Section([], [])
-    for published in QUALITY:
+    for published in (one for one in QUALITY if not options.env_ids or one.work.env_id in options.env_ids):
         for entry in options.entries((OURS, SB3) if SB3 in options.contenders else (OURS,)):
             attempts = train_all_seeds(entry, published, options)
             section.rows.extend({"work": published.work.name, **asdict(attempt)} for attempt in attempts)
