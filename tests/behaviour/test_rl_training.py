@@ -51,6 +51,17 @@ def test_the_cartpole_recipe_reaches_475(seed: int) -> None:
     assert result.mean_return >= 475
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_pendulum_recipe_swings_up_and_stays(seed: int) -> None:
+    config = find_recipe("pendulum")
+
+    result = build_trainer(config, seed=seed).train(config.total_env_steps)
+
+    assert result.mean_return is not None
+    assert result.mean_return >= -250  # hanging down returns about -1,200
+
+
 def test_the_result_is_typed_and_versioned() -> None:
     result = trainer_of(PPO()).train(500)
 

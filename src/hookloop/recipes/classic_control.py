@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from hookloop.rl.config import EnvConfig, OptimizerConfig, PPOConfig, RLConfig, TrainerConfig
+from hookloop.rl.config import (
+    EnvConfig,
+    OptimizerConfig,
+    PolicyConfig,
+    PPOConfig,
+    RLConfig,
+    StateDependentExploration,
+    TrainerConfig,
+)
 from hookloop.rl.values import Linear
 
 
@@ -43,6 +51,7 @@ def pendulum() -> RLConfig:
     return RLConfig(
         total_env_steps=100_000,
         env=EnvConfig(id="Pendulum-v1", num_envs=4),
+        policy=PolicyConfig(exploration=StateDependentExploration(resample_steps=4)),
         losses={"ppo": PPOConfig(entropy_coefficient=0.0)},
         trainer=TrainerConfig(
             horizon=1024, update_epochs=10, num_minibatches=64, gamma=0.9, gae_lambda=0.95,
