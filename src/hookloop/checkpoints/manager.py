@@ -15,6 +15,7 @@ from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import selected
 from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, name_of, read_state
 from hookloop.checkpoints.writer import Writer
+from hookloop.errors import NoCheckpointError
 from hookloop.storage.disk import Disk
 from hookloop.storage.lock import RunLock
 
@@ -81,7 +82,7 @@ class CheckpointManager:
         self._when_busy = when_busy
         self._own_lock = RunLock(Path(folder)) if lock is None else None
         self._is_open = False
-        self._writer: Writer[Checkpoint] = Writer("checkpoint-writer")
+        self._writer: Writer[Checkpoint | None] = Writer("checkpoint-writer")
         self._buffers: Any = None
         self._held: set[str] = set()
         self._written: list[Checkpoint] = []
@@ -117,12 +118,18 @@ class CheckpointManager:
         self._take(wait=True)  # first: its buffers are the ones to copy into
         if about.name in self.store.names():
             return False
-        snapshot = self._snapshot(state, parts or {})
+        snapshot = self._snapshot_buffers().take(state, parts or {})
         if self._asynchronous:
             self._writer.start(lambda: self._write(snapshot, about))
         else:
             self._written.append(self._write(snapshot, about))
         return True
+
+    def reserve(self, state: Plain, *, parts: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        """Get hold of the memory that a save of such a state needs, in the writer's thread: a first touch is slow."""
+        if self._asynchronous:
+            buffers = self._snapshot_buffers()
+            self._writer.start(lambda: buffers.reserve(state, parts or {}))
 
     def collect(self, *, wait: bool = False) -> list[Checkpoint]:
         """Return the checkpoints that became durable since the last call; raise if a write failed."""
@@ -149,6 +156,11 @@ class CheckpointManager:
     def load(self, selector: str | Path = "latest") -> tuple[Checkpoint, Plain]:
         """Return a checkpoint and its state; a damaged one raises, except that ``latest`` looks for the one before."""
         self._take(wait=True)
+        if selector == "latest":
+            found = self.store.read_latest(sets_aside=False)
+            if found is None:
+                raise NoCheckpointError(f"There is no checkpoint in {self.folder} yet.")
+            return found
         with selected(self.store, selector, self.retention) as checkpoint:
             return checkpoint, read_state(checkpoint, max_bytes=self.store.max_bytes)
 
@@ -186,12 +198,12 @@ class CheckpointManager:
         if written is not None:
             self._written.append(written)
 
-    def _snapshot(self, state: Plain, parts: Mapping[str, tuple[str, ...]]) -> Any:
+    def _snapshot_buffers(self) -> Any:
         if self._buffers is None:
             from hookloop.checkpoints.snapshot import SnapshotBuffers  # with torch, which only a save needs
 
             self._buffers = SnapshotBuffers()
-        return self._buffers.take(state, parts)
+        return self._buffers
 
     def _write(self, snapshot: Any, about: Description) -> Checkpoint:
         """Write a snapshot, then let go of what the rules no longer keep; in the writer's thread."""

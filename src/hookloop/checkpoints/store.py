@@ -8,20 +8,23 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hookloop.checkpoints.folder import (
     TEMPORARY,
     Chunks,
+    Content,
     read_files,
     read_manifest,
-    verify_files,
     write_folder,
 )
 from hookloop.checkpoints.manifest import FileEntry, Manifest
 from hookloop.errors import CheckpointError, DamagedCheckpointError, NoCheckpointError
 from hookloop.storage.atomic import write_json
 from hookloop.storage.disk import Disk, LocalDisk, make_folders
+
+if TYPE_CHECKING:
+    from hookloop.checkpoints.tensor_file import TensorFile
 
 Plain = Any
 
@@ -34,6 +37,7 @@ _DAMAGED = ".bad-"
 _SUPERSEDED = ".superseded-"
 _PINS = "pins.json"
 STATE_FILE = "state.json"
+TENSOR_FILE = re.compile(r"([a-z]+)(?:-\d{5})?\.safetensors", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class CheckpointStore:
     def verify(self, name: str) -> Checkpoint:
         """Check every byte of a checkpoint."""
         checkpoint = self.look(name)
-        verify_files(checkpoint.path, checkpoint.manifest, max_bytes=self.max_bytes)
+        read_files(checkpoint.path, checkpoint.manifest, max_bytes=self.max_bytes)
         return checkpoint
 
     def read(self, name: str) -> tuple[Checkpoint, Plain]:
@@ -130,10 +134,10 @@ class CheckpointStore:
             try:
                 return self.verify(name)
             except DamagedCheckpointError as error:
-                log.warning("%s is passed over: %s", name, error)
-        raise self._none()
+                log.warning("%s is damaged and passed over: %s", name, error)
+        raise NoCheckpointError(f"There is no sound checkpoint in {self.folder}.")
 
-    def read_latest(self) -> tuple[Checkpoint, Plain] | None:
+    def read_latest(self, *, sets_aside: bool = True) -> tuple[Checkpoint, Plain] | None:
         """Return the newest sound checkpoint and its state, None if there never was one; damaged ones are set aside.
 
         If there are checkpoints and none is sound, this raises: a run never starts over silently.
@@ -143,17 +147,15 @@ class CheckpointStore:
             try:
                 return self.read(name)
             except DamagedCheckpointError as error:
-                log.warning("%s is damaged and set aside: %s", name, error)
-                self._put_away(name, _DAMAGED)
+                log.warning("%s is damaged and %s: %s", name, "set aside" if sets_aside else "passed over", error)
+                if sets_aside:
+                    self._put_away(name, _DAMAGED)
         if names or any(name.startswith(_DAMAGED) for name in self._disk.names(self.folder)):
             raise DamagedCheckpointError(
                 f"Every checkpoint in {self.folder} is damaged; they are kept there under names with {_DAMAGED!r}. "
                 "Bring one back from a copy, or begin a new run."
             )
         return None
-
-    def _none(self) -> NoCheckpointError:
-        return NoCheckpointError(f"There is no sound checkpoint in {self.folder}.")
 
     # Writing
 
@@ -224,28 +226,36 @@ def name_of(step: int, *, is_final: bool = False) -> str:
 
 def read_state(checkpoint: Checkpoint, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Plain:
     """Return the state in a checkpoint, after a look at every byte of it."""
-    # Here, since commands that only look at manifests should not wait for numpy.
-    from hookloop.checkpoints.tensor_file import TensorFile
-    from hookloop.checkpoints.tree import put_together
+    from hookloop.checkpoints.tree import put_together  # with numpy, which commands that only look do not need
 
     contents = read_files(checkpoint.path, checkpoint.manifest, max_bytes=max_bytes)
     if STATE_FILE not in contents:
         raise DamagedCheckpointError(f"{checkpoint.path} has no {STATE_FILE}.")
-    opened: dict[str, TensorFile] = {}
+    tensors = _open_tensors(checkpoint, contents)
 
     def find(kind: str, part: str, name: str) -> Any:
-        if part not in opened:
-            file = f"{part}.safetensors"
-            if file not in contents:
-                raise DamagedCheckpointError(f"{checkpoint.path} has no {file}, which its state needs.")
-            opened[part] = TensorFile(contents[file], str(checkpoint.path / file))
-        return getattr(opened[part], kind)(name)
+        if (part, name) not in tensors:
+            raise DamagedCheckpointError(f"{checkpoint.path} does not hold the tensor {name!r} of its {part!r}.")
+        return getattr(tensors[part, name], kind)(name)
 
     try:
-        skeleton = json.loads(contents[STATE_FILE], parse_constant=_refuse_constant)
+        skeleton = json.loads(bytes(contents[STATE_FILE]), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise DamagedCheckpointError(f"{checkpoint.path / STATE_FILE} is no strict JSON: {error}.") from error
     return put_together(skeleton, find)
+
+
+def _open_tensors(checkpoint: Checkpoint, contents: Mapping[str, Content]) -> dict[tuple[str, str], TensorFile]:
+    """Return the file of every tensor, by part and name."""
+    from hookloop.checkpoints.tensor_file import TensorFile
+
+    found: dict[tuple[str, str], TensorFile] = {}
+    for file, content in contents.items():
+        match = TENSOR_FILE.fullmatch(file)
+        if match is not None:
+            opened = TensorFile(content, str(checkpoint.path / file))
+            found.update({(match[1], name): opened for name in opened.places})
+    return found
 
 
 def _refuse_constant(text: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from mmap import mmap
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -76,7 +77,7 @@ class Layout:
 class TensorFile:
     """The content of a file, taken as it came: nothing in it is believed before it is checked."""
 
-    def __init__(self, content: bytearray, what: str) -> None:
+    def __init__(self, content: bytearray | mmap, what: str) -> None:
         self._what = what
         self._content = content
         self._start, entries = self._read_header()

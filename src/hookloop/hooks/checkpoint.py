@@ -91,6 +91,11 @@ class SaveHook:
                 "go on with it (resume=True), or choose another folder."
             )
 
+    def on_training_start(self, ctx: HookContext) -> None:
+        """Get hold of the memory for snapshots while the first epoch is trained."""
+        loop = _loop_of(ctx)
+        self._manager.reserve(loop.state_dict(), parts=_parts(loop))
+
     def on_epoch_start(self, ctx: HookContext) -> None:
         """Tell of checkpoints that have become durable meanwhile."""
         self._deliver(ctx)
@@ -115,9 +120,8 @@ class SaveHook:
 
     def _save(self, ctx: HookContext, kind: Kind) -> None:
         loop = _loop_of(ctx)
-        parts = {part: ("workload", *path) for part, path in getattr(loop.workload, "parts", {}).items()}
         try:
-            self._manager.save(loop.state_dict(), _describe(ctx, kind), parts=parts)
+            self._manager.save(loop.state_dict(), _describe(ctx, kind), parts=_parts(loop))
         except CheckpointWriteError as error:
             self._tolerate(error, ctx, is_last=kind != "periodic")
 
@@ -194,6 +198,10 @@ def _loop_of(ctx: HookContext) -> TrainingLoop:
     if ctx.loop is None:
         raise CheckpointError("A CheckpointHook saves the state of a TrainingLoop; run it in one.")
     return ctx.loop
+
+
+def _parts(loop: TrainingLoop) -> dict[str, tuple[str, ...]]:
+    return {part: ("workload", *path) for part, path in getattr(loop.workload, "parts", {}).items()}
 
 
 def _describe(ctx: HookContext, kind: Kind) -> Description:
