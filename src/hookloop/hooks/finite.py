@@ -37,10 +37,13 @@ def read_gauge(tensors: Sequence[Live], loss: Live = None) -> float:
 
 def read_step_gauge(model: Live, optimizer: Live, loss: Live) -> float:
     """Return a number that is finite only if all gradients and the loss are."""
-    flat: Live = getattr(optimizer, "gradients", None)
-    if loss is not None and getattr(flat, "is_cpu", False):
-        return flat.dot(flat).item() + float(loss)  # of all ways to touch every number once, the quickest
-    return read_gauge(gradient_tensors(model, optimizer), loss)
+    norm = getattr(optimizer, "gradient_norm", None)
+    if norm is None:
+        return read_gauge(gradient_tensors(model, optimizer), loss)
+    total = norm()
+    if loss is None:
+        return total.item()
+    return total.item() + float(loss) if total.is_cpu else (total + loss).item()
 
 
 def scalar(loss: Live) -> Live:

@@ -83,15 +83,12 @@ class NanGuardHook:
         return self._give_up_epoch(broken, ctx) if broken else None
 
     def on_train_phase_start(self, ctx: HookContext) -> dict[str, int] | None:
-        """Look at the weights and advantages before they are used, and end the phase at once if the epoch is lost.
+        """Look at the advantages, and end the phase at once if the epoch is lost.
 
         An observation after the last one that is stored is seen here: the advantages are made of its value, too.
         """
         metrics = None
-        broken = self._agreed(self._broken_weights(ctx), ctx)
-        if broken:
-            metrics = self._put_back_weights(broken, ctx)
-        elif not self.is_epoch_lost:
+        if not self.is_epoch_lost:
             broken = self._agreed(self._broken_columns(self._estimated, ctx.experience), ctx)
             metrics = self._give_up_epoch(broken, ctx) if broken else None
         if self.is_epoch_lost:
