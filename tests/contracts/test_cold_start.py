@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,11 @@ def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> 
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")
 
     assert not loaded & {"torch", "numpy", "gymnasium"}
+
+
+def test_training_starts_without_the_compiler_and_what_it_brings(tmp_path: Path) -> None:
+    words = ["train", "cartpole", "total_env_steps=100", "--runs-dir", str(tmp_path), "--display", "off"]
+
+    loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == 0")
+
+    assert not loaded & {"sympy", "torch._dynamo", "torch._inductor", "yaml", "envpool"}
