@@ -234,7 +234,14 @@ def bench_overhead(bench: str, options: Options) -> Section:
         raced = race(work, options.entries((BARE, OURS, OURS_AGAIN)), jax_python=options.jax_python)
         print_race(raced)
         bare, ours = raced.find(BARE), raced.find(OURS)
-        ratio = compare(bare, ours).ratio if bare and ours else None
+        ratio = None
+        if bare and ours:
+            overhead = compare(bare, ours)
+            ratio = overhead.ratio
+            print(
+                f"overhead: {ratio.by_median:.3f} times the bare time [{overhead.low:.3f}, {overhead.high:.3f}], "
+                f"{ratio.by_min:.3f} by the fastest turns, {overhead.by_cpu:.3f} by CPU time"
+            )
         if bare and ours and bare.outcome.loss_digest != ours.outcome.loss_digest:
             print(f"{work.name}: the weights differ, so this is no comparison of overheads")
             ratio = None
