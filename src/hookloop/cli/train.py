@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hookloop.cli.changes import Change, changes_between, refuse_changes
 from hookloop.cli.run_folder import RunConfig, RunFolder, find_run, new_run
+from hookloop.cli.teachers import find_teacher, pin_teachers
 from hookloop.config.overrides import apply_overrides
 from hookloop.errors import ConfigError
 from hookloop.recipes import find_recipe, split_arguments
@@ -62,6 +63,7 @@ def train(
     if resume is None:
         name, overrides = split_arguments(recipe)
         settings = apply_overrides(find_recipe(name), overrides, what=f"the recipe {name!r}")
+        settings = pin_teachers(settings, runs_dir)
         folder = new_run(runs_dir, run or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
         config = RunConfig(name, seed or 0, threads or 1, settings.model_dump(mode="json"))
         return _start(folder, config, settings, display, dry_run=dry_run)
@@ -168,7 +170,7 @@ def _trainer(
             max_failed_saves=wanted.max_failed_saves,
         )
     )
-    trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit")
+    trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit", find_teacher=find_teacher)
     trainer.state.run_id = config.run_id
     return trainer
 
