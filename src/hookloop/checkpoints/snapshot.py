@@ -12,6 +12,7 @@ import torch
 
 from hookloop.checkpoints.tensor_file import NAMES_OF_TYPES, TYPE_NAMES, Layout
 from hookloop.checkpoints.tree import Disassembly, Parts
+from hookloop.core.plain import require_plain
 from hookloop.errors import HookStateError, NonFiniteError
 
 Plain = Any
@@ -91,6 +92,7 @@ class SnapshotBuffers:
 
     def take(self, state: Plain, parts: Parts) -> Snapshot:
         """Copy a state; its containers are copied too, so nothing in the snapshot is shared with training."""
+        require_plain(state, "")  # here, where the place is known; the writer's thread would only say what, not where
         taken = Disassembly(state, parts)
         used: dict[str, Arena] = {}
         for part, tensors in taken.tensors.items():
