@@ -59,6 +59,7 @@ def train(
         dry_run: Show the settings, the hooks and the files, and stop.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("hookloop.hooks.checkpoint").setLevel(logging.INFO)  # what a run goes on from
     signal.signal(signal.SIGTERM, _leave)
     if resume is None:
         name, overrides = split_arguments(recipe)
