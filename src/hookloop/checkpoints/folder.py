@@ -58,11 +58,12 @@ def write_folder(
     except OSError as error:
         with contextlib.suppress(OSError):
             disk.remove(temporary)
-        raise CheckpointWriteError(
-            error.errno or 0,
+        failed = CheckpointWriteError(
             f"The checkpoint {name} could not be written: {error}. "
-            "Those before it are intact; make room or mend the disk.",
-        ) from error
+            "Those before it are intact; make room or mend the disk."
+        )
+        failed.errno = error.errno
+        raise failed from error
     return manifest
 
 
