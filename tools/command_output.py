@@ -18,10 +18,13 @@ from pathlib import Path
 ENVIRONMENT = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
 BLOCK = re.compile(r"^(```console(?: (?P<note>[^\n]*))?\n)(?P<text>.*?)(\n```)$", re.DOTALL | re.MULTILINE)
 
-# What a reader types, and what is carried out in its place: a person waits a little before killing a run.
+# What a reader types, and what is carried out in its place: a person waits a little before killing the run `demo`.
 STAND_INS = {
     "make train": "echo .venv/bin/hookloop train; hookloop train",
-    "kill -9 $!": "until ls -d runs/*/checkpoints/step-* >/dev/null 2>&1; do sleep 0.1; done; kill -9 $!",
+    "kill -9 $!": (
+        "while kill -0 $! && ! ls -d runs/demo/checkpoints/step-* >/dev/null 2>&1; do sleep 0.1; done; "
+        "kill -9 $!; killed=$?; wait $! 2>/dev/null; (exit $killed)"
+    ),
 }
 SHOWS_EXIT_CODE = "echo $?"
 _MARK = "\x1e"
