@@ -122,8 +122,7 @@ class TrainingLoop:
             raise WorkloadError("This loop is running already; make a second one for a second run.")
         self._is_running = True
         self._signals.received = None
-        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
-            self.state.stop = None  # an interrupt ends an attempt, not the run
+        self._forget_signal()
         if self._watches_signals:
             with self._signals:
                 return self._run()
@@ -162,6 +161,7 @@ class TrainingLoop:
                 f"The saved loop has version {saved.get('version')!r}; this hookloop reads version {LOOP_VERSION}."
             )
         self.state.load_state_dict(saved["state"])
+        self._forget_signal()
         self.state.outcome = None
         self.state.attempt += 1
         self.workload.load_state_dict(saved["workload"])
@@ -351,6 +351,11 @@ class TrainingLoop:
             finally:
                 self.clocks.stop()
                 self._is_running = False
+
+    def _forget_signal(self) -> None:
+        """Let the run go on after an interrupt, which ends an attempt, not the run."""
+        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
+            self.state.stop = None
 
     def _request_stop_by_signal(self) -> None:
         reason = f"received {self._signals.name}"
