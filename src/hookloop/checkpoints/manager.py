@@ -78,6 +78,8 @@ class CheckpointManager:
         self.config_sha256 = config_sha256
         self.parent: str | None = None
         """The checkpoint the next one comes after."""
+        self.restored: Checkpoint | None = None
+        """What the run went on from in this process."""
         self._asynchronous = asynchronous
         self._when_busy = when_busy
         self._own_lock = RunLock(Path(folder)) if lock is None else None
@@ -185,6 +187,7 @@ class CheckpointManager:
         if given_up:
             log.warning("%s set aside: the run goes on from %s", ", ".join(given_up), checkpoint.name)
         self.parent = checkpoint.name if is_ours else checkpoint.id
+        self.restored = checkpoint
         return found
 
     # Inside

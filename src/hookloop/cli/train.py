@@ -115,7 +115,7 @@ def _start(
         trainer = _trainer(folder, config, settings, display, resume=resume, lock=lock)
         if resume is None:
             folder.write_config(config)
-        elif changes:
+        else:
             trainer.add_hook(_Changes(folder, config, changes), name="changes")
         result = trainer.train(settings.total_env_steps)
         _write_outcome(folder, result)
@@ -131,7 +131,11 @@ class _Changes:
 
     def on_training_start(self, ctx: Any) -> None:
         """Act once the state is restored."""
-        ctx.state.stop = None  # it was asked for under other settings; whoever wants it asks again
+        restored = ctx.services["checkpoints"].restored
+        if restored is not None and restored.manifest.config_sha256 != self._config.sha256:
+            ctx.state.stop = None  # it was asked for under other settings; whoever wants it asks again
+        if not self._changes:
+            return
         noted = [{**asdict(change), "env_steps": ctx.state.clocks.env_steps} for change in self._changes]
         self._folder.write_config(replace(self._config, changes=[*self._config.changes, *noted]))
 
