@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hookloop.checkpoints.environment import current_environment
-from hookloop.checkpoints.manifest import FileEntry, Kind, Manifest
+from hookloop.checkpoints.manifest import FileEntry, Kind, Manifest, name_of
 from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import selected
-from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, name_of, read_state
+from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, read_state
 from hookloop.checkpoints.writer import Writer
 from hookloop.storage.disk import Disk
 from hookloop.storage.lock import RunLock

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hookloop.checkpoints.folder import read_manifest
-from hookloop.checkpoints.manifest import MANIFEST, MAX_FILES
+from hookloop.checkpoints.manifest import MANIFEST, MAX_FILES, NAME
 from hookloop.checkpoints.retention import Retention
-from hookloop.checkpoints.store import NAME, Checkpoint, CheckpointStore
+from hookloop.checkpoints.store import Checkpoint, CheckpointStore
 from hookloop.errors import NoCheckpointError
 from hookloop.storage.locations import fetch_folder, is_uri
 

@@ -33,7 +33,10 @@ class Arena:
         """Copy the tensors in."""
         for name, view in self._views.items():
             tensor = tensors[name]
-            view.copy_(torch.from_numpy(tensor) if isinstance(tensor, np.ndarray) else tensor)
+            if isinstance(tensor, np.ndarray):
+                np.copyto(view.numpy(), tensor)  # by numpy: torch takes no array that is read only or turned round
+            else:
+                view.copy_(tensor)
 
     def content(self, metadata: dict[str, str]) -> list[bytes | memoryview]:
         """Return the bytes of the file: a header, and this memory itself."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,8 @@ from hookloop.checkpoints.folder import (
     verify_files,
     write_folder,
 )
-from hookloop.checkpoints.manifest import FileEntry, Manifest
+from hookloop.checkpoints.manifest import NAME, FileEntry, Manifest
+from hookloop.checkpoints.strict_json import parse_json
 from hookloop.errors import CheckpointError, DamagedCheckpointError, NoCheckpointError
 from hookloop.storage.atomic import write_json
 from hookloop.storage.disk import Disk, LocalDisk, make_folders
@@ -28,7 +28,6 @@ Plain = Any
 log = logging.getLogger("hookloop.checkpoints")
 
 DEFAULT_MAX_BYTES = 1 << 40
-NAME = re.compile(r"step-(\d{12})(-final)?", re.ASCII)
 _TRASH = ".trash-"
 _DAMAGED = ".bad-"
 _SUPERSEDED = ".superseded-"
@@ -217,11 +216,6 @@ class CheckpointStore:
         self._disk.flush_folder(self.folder)
 
 
-def name_of(step: int, *, is_final: bool = False) -> str:
-    """Return the name of the checkpoint at a step; names sort as the steps do."""
-    return f"step-{step:012d}{'-final' if is_final else ''}"
-
-
 def read_state(checkpoint: Checkpoint, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Plain:
     """Return the state in a checkpoint, after a look at every byte of it."""
     # Here, since commands that only look at manifests should not wait for numpy.
@@ -241,15 +235,7 @@ def read_state(checkpoint: Checkpoint, *, max_bytes: int = DEFAULT_MAX_BYTES) ->
             opened[part] = TensorFile(contents[file], str(checkpoint.path / file))
         return getattr(opened[part], kind)(name)
 
-    try:
-        skeleton = json.loads(contents[STATE_FILE], parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise DamagedCheckpointError(f"{checkpoint.path / STATE_FILE} is no strict JSON: {error}.") from error
-    return put_together(skeleton, find)
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is not JSON")
+    return put_together(parse_json(contents[STATE_FILE], str(checkpoint.path / STATE_FILE)), find)
 
 
 def _order(name: str) -> tuple[int, bool]:
