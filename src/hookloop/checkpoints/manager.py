@@ -15,6 +15,7 @@ from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import selected
 from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, read_state
 from hookloop.checkpoints.writer import Writer
+from hookloop.errors import CheckpointError
 from hookloop.storage.disk import Disk
 from hookloop.storage.lock import RunLock
 
@@ -115,7 +116,7 @@ class CheckpointManager:
             log.warning("%s is left out: the checkpoint before is still being written", about.name)
             return False
         self._take(wait=True)  # first: its buffers are the ones to copy into
-        if about.name in self.store.names():
+        if self.store.has(about.name):
             return False
         snapshot = self._snapshot(state, parts or {})
         if self._asynchronous:
@@ -202,11 +203,17 @@ class CheckpointManager:
         return written
 
     def _prune(self, keep: Collection[str]) -> None:
-        sound = [each.manifest for each in self.store.sound()]
-        for name in self.retention.expendable(sound, {*keep, *self.store.pins()}):
+        """Let go of old checkpoints; whatever fails here, the new one is durable, and that is what was promised."""
+        try:
+            sound = [each.manifest for each in self.store.sound()]
+            expendable = self.retention.expendable(sound, {*keep, *self.store.pins()})
+        except (OSError, CheckpointError) as error:
+            log.warning("no old checkpoint is removed: %s", error)
+            return
+        for name in expendable:
             try:
                 self.store.delete(name)
-            except OSError as error:  # the new one is durable, and that is what was promised
+            except OSError as error:
                 log.warning("the old checkpoint %s could not be removed: %s", name, error)
 
     def _manifest(self, about: Description, files: dict[str, FileEntry]) -> Manifest:

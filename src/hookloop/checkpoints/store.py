@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from hookloop.checkpoints.folder import (
     Chunks,
     read_files,
     read_manifest,
+    read_small,
+    remove_leftovers,
     verify_files,
     write_folder,
 )
@@ -87,12 +89,18 @@ class CheckpointStore:
 
     # Reading
 
+    def has(self, name: str) -> bool:
+        """Return whether a name is taken."""
+        return os.path.lexists(self.folder / name)
+
     def names(self) -> list[str]:
         """Return the names of all committed checkpoints, oldest first."""
         return sorted((name for name in self._disk.names(self.folder) if NAME.fullmatch(name)), key=_order)
 
     def look(self, name: str) -> Checkpoint:
         """Return a checkpoint by what its manifest says, its other files unread."""
+        if (self.folder / name).is_symlink():
+            raise DamagedCheckpointError(f"{self.folder / name} is a link, and leads out of the run.")
         manifest = read_manifest(self.folder / name)
         if manifest.name != name:
             raise DamagedCheckpointError(f"{self.folder / name} holds the checkpoint {manifest.name}, not its own.")
@@ -144,12 +152,21 @@ class CheckpointStore:
             except DamagedCheckpointError as error:
                 log.warning("%s is damaged and set aside: %s", name, error)
                 self._put_away(name, _DAMAGED)
-        if names or any(name.startswith(_DAMAGED) for name in self._disk.names(self.folder)):
+        self._refuse_to_start_over()
+        return None
+
+    def _refuse_to_start_over(self) -> None:
+        names = self._disk.names(self.folder)
+        if any(name.startswith(_DAMAGED) for name in names):
             raise DamagedCheckpointError(
                 f"Every checkpoint in {self.folder} is damaged; they are kept there under names with {_DAMAGED!r}. "
                 "Bring one back from a copy, or begin a new run."
             )
-        return None
+        if any(name.startswith(_SUPERSEDED) for name in names):
+            raise NoCheckpointError(
+                f"The run went on from a checkpoint elsewhere and has saved none since; those in {self.folder} were "
+                f"set aside under names with {_SUPERSEDED!r}. Go on from that one again, or rename one of these."
+            )
 
     def _none(self) -> NoCheckpointError:
         return NoCheckpointError(f"There is no sound checkpoint in {self.folder}.")
@@ -159,9 +176,7 @@ class CheckpointStore:
     def prepare(self) -> None:
         """Make the folder, and clear away what a killed process left half done."""
         make_folders(self._disk, self.folder)
-        for name in self._disk.names(self.folder):
-            if name.startswith((TEMPORARY, _TRASH)):
-                self._disk.remove(self.folder / name)
+        remove_leftovers(self._disk, self.folder, TEMPORARY, _TRASH)
 
     def write(
         self, name: str, files: Mapping[str, Chunks], describe: Callable[[dict[str, FileEntry]], Manifest]
@@ -194,13 +209,16 @@ class CheckpointStore:
 
     def pins(self) -> list[str]:
         """Return the names of the checkpoints that are kept whatever the rules say."""
-        try:
-            read = json.loads((self.folder / _PINS).read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        file = self.folder / _PINS
+        if not os.path.lexists(file):
             return []
-        except ValueError as error:
-            raise CheckpointError(f"{self.folder / _PINS} is no JSON; mend or delete it.") from error
-        return sorted(str(name) for name in read) if isinstance(read, list) else []
+        try:
+            read = parse_json(read_small(file), str(file))
+        except DamagedCheckpointError as error:
+            raise CheckpointError(f"{error} Mend or delete it: it says which checkpoints are pinned.") from error
+        if not isinstance(read, list) or not all(isinstance(name, str) for name in read):
+            raise CheckpointError(f"{file} should be a list of names of checkpoints; mend or delete it.")
+        return sorted(read)
 
     def pin(self, name: str, pinned: bool = True) -> None:
         """Keep a checkpoint whatever the rules say, or no longer."""

@@ -123,7 +123,7 @@ def test_a_part_of_a_manifest_is_none(length: int) -> None:
     ids=lambda changes: ascii(changes)[:60],
 )
 def test_a_manifest_that_means_nothing_is_refused_though_its_hash_fits(changes: dict[str, Any]) -> None:
-    with pytest.raises(DamagedCheckpointError, match="^the file "):
+    with pytest.raises(DamagedCheckpointError, match=r"^the file "):
         Manifest.decode(signed({**asdict(manifest()), **changes}), "the file")
 
 
