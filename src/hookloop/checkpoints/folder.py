@@ -60,9 +60,9 @@ def write_folder(
                 disk.rename(parent / name, temporary)
             disk.remove(temporary)
         raise CheckpointWriteError(
-            error.errno or 0,
             f"The checkpoint {name} could not be written: {error}. "
             "Those before it are intact; make room or mend the disk.",
+            error.errno,
         ) from error
     return manifest
 

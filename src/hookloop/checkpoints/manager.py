@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hookloop.checkpoints.environment import current_environment
-from hookloop.checkpoints.manifest import FileEntry, Kind, Manifest, name_of
+from hookloop.checkpoints.manifest import MAX_MANIFEST_BYTES, FileEntry, Kind, Manifest, name_of
 from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import selected
 from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, read_state
 from hookloop.checkpoints.writer import Writer
-from hookloop.errors import CheckpointError
+from hookloop.errors import CheckpointError, DamagedCheckpointError
 from hookloop.storage.disk import Disk
 from hookloop.storage.lock import RunLock
 
@@ -118,6 +118,7 @@ class CheckpointManager:
         self._take(wait=True)  # first: its buffers are the ones to copy into
         if self.store.has(about.name):
             return False
+        self._require_describable(about)
         snapshot = self._snapshot(state, parts or {})
         if self._asynchronous:
             self._writer.start(lambda: self._write(snapshot, about))
@@ -132,11 +133,14 @@ class CheckpointManager:
         return written
 
     def close(self) -> None:
-        """Wait for the writer, and give the lock back."""
-        self._writer.close()
-        if self._own_lock is not None:
-            self._own_lock.release()
-        self._is_open = False
+        """Wait for the writer, and give the lock back; raise if a write failed that nobody has been told of."""
+        try:
+            self._take(wait=True)
+        finally:
+            self._writer.close()
+            if self._own_lock is not None:
+                self._own_lock.release()
+            self._is_open = False
 
     def __enter__(self) -> CheckpointManager:
         self.open()
@@ -215,6 +219,16 @@ class CheckpointManager:
                 self.store.delete(name)
             except OSError as error:
                 log.warning("the old checkpoint %s could not be removed: %s", name, error)
+
+    def _require_describable(self, about: Description) -> None:
+        """Refuse a description that could be written, and not be read again."""
+        try:
+            content = self._manifest(about, {}).encode()
+            Manifest.decode(content, "its manifest")
+        except (TypeError, ValueError, RecursionError, DamagedCheckpointError) as error:
+            raise CheckpointError(f"{about.name} cannot be described like this: {error}") from error
+        if len(content) > MAX_MANIFEST_BYTES // 2:  # the other half is for the files
+            raise CheckpointError(f"{about.name} cannot be described like this: {len(content)} bytes are too many.")
 
     def _manifest(self, about: Description, files: dict[str, FileEntry]) -> Manifest:
         return Manifest(
