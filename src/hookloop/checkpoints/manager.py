@@ -79,7 +79,7 @@ class CheckpointManager:
         self.parent: str | None = None
         """The checkpoint the next one comes after."""
         self._asynchronous = asynchronous
-        self._when_busy = when_busy
+        self.when_busy = when_busy
         self._own_lock = RunLock(Path(folder)) if lock is None else None
         self._is_open = False
         self._writer: Writer[Checkpoint] = Writer("checkpoint-writer")
@@ -112,7 +112,7 @@ class CheckpointManager:
                 refused if they hold NaN or infinity.
         """
         self.open()
-        if self._writer.is_busy and self._when_busy == "skip" and about.kind == "periodic":
+        if self._writer.is_busy and self.when_busy == "skip" and about.kind == "periodic":
             log.warning("%s is left out: the checkpoint before is still being written", about.name)
             return False
         self._take(wait=True)  # first: its buffers are the ones to copy into

@@ -68,8 +68,8 @@ def _by_path_or_epoch(store: CheckpointStore, selector: str) -> Checkpoint:
     epoch = _EPOCH.fullmatch(path.name)
     if epoch is None:
         raise NoCheckpointError(
-            f"{selector!r:.200} is no checkpoint. Say {', '.join(WORDS)}, a step such as 12288, an epoch such as epoch5, "
-            f"or the path of a folder with a {MANIFEST}."
+            f"{selector!r:.200} is no checkpoint. Say {', '.join(WORDS)}, a step such as 12288, an epoch such as "
+            f"epoch5, or the path of a folder with a {MANIFEST}."
         )
     if path.parent != Path():  # ./checkpoints/checkpoint_epoch0005.pt names the folder, too
         store = CheckpointStore(path.parent, max_bytes=store.max_bytes)

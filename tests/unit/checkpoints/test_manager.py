@@ -189,10 +189,13 @@ def test_closing_waits_for_the_writer_and_ends_its_thread(tmp_path: Path) -> Non
 def test_a_model_that_is_not_finite_is_not_written(tmp_path: Path, asynchronous: bool) -> None:
     state = state_at(1)
     state["model"]["weight"][0, 0] = float("nan")
-    manager = manager_in(tmp_path, asynchronous=asynchronous)
-    with manager, pytest.raises(NonFiniteError, match="weight"):
-        manager.save(state, about(1), parts=PARTS)
-        manager.collect(wait=True)
+
+    def write() -> None:
+        with manager_in(tmp_path, asynchronous=asynchronous) as manager:
+            manager.save(state, about(1), parts=PARTS)
+
+    with pytest.raises(NonFiniteError, match="weight"):
+        write()
 
     assert names_in(tmp_path) == []
 

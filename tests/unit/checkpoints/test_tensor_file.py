@@ -94,7 +94,7 @@ def content_of(header: Any, data: bytes = bytes(8)) -> bytearray:
         pytest.param(content_of([]), id="a list"),
         pytest.param(content_of(b'{"a": NaN}'), id="no number"),
         pytest.param(content_of(b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}"), id="a deep header"),
-        pytest.param(content_of(json.dumps({"a": entry(), "b": 1}).encode().replace(b'"b"', b'"a"')), id="a name twice"),
+        pytest.param(content_of(b'{"a": ' + json.dumps(entry()).encode() + b', "a": 1}'), id="a name twice"),
         pytest.param(content_of({"a": 3}), id="a number for an entry"),
         pytest.param(content_of({"a": {}}), id="an empty entry"),
         pytest.param(content_of({"a": entry(dtype="F8")}), id="a type nobody has"),
