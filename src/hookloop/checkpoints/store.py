@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,7 +151,7 @@ class CheckpointStore:
                 return self.read(name)
             except DamagedCheckpointError as error:
                 log.warning("%s is damaged and set aside: %s", name, error)
-                self._put_away(name, _DAMAGED)
+                self._put_away([name], _DAMAGED)
         self._refuse_to_start_over()
         return None
 
@@ -201,8 +201,7 @@ class CheckpointStore:
     def supersede_after(self, name: str | None) -> list[str]:
         """Set aside what is newer than the checkpoint a run goes on from: it belongs to a future that is given up."""
         newer = [each for each in self.names() if name is None or _order(each) > _order(name)]
-        for each in newer:
-            self._put_away(each, _SUPERSEDED)
+        self._put_away(newer, _SUPERSEDED)
         return newer
 
     # Pins
@@ -227,11 +226,13 @@ class CheckpointStore:
         others = [each for each in self.pins() if each != name]
         write_json(self.folder / _PINS, sorted([*others, name] if pinned else others))
 
-    def _put_away(self, name: str, prefix: str) -> None:
+    def _put_away(self, names: Sequence[str], prefix: str) -> None:
         taken = set(self._disk.names(self.folder))
-        away = next(f"{prefix}{name}-{n}" for n in range(len(taken) + 1) if f"{prefix}{name}-{n}" not in taken)
-        self._disk.rename(self.folder / name, self.folder / away)
-        self._disk.flush_folder(self.folder)
+        for name in names:
+            away = next(f"{prefix}{name}-{n}" for n in range(len(taken) + 1) if f"{prefix}{name}-{n}" not in taken)
+            self._disk.rename(self.folder / name, self.folder / away)
+        if names:
+            self._disk.flush_folder(self.folder)
 
 
 def read_state(checkpoint: Checkpoint, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Plain:
