@@ -125,7 +125,10 @@ class CheckpointManager:
         return True
 
     def collect(self, *, wait: bool = False) -> list[Checkpoint]:
-        """Return the checkpoints that became durable since the last call; raise if a write failed."""
+        """Return the checkpoints that became durable since the last call; raise if a write failed.
+
+        The one a run goes on from is among them: what is in it was saved before anybody was told of it.
+        """
         self._take(wait=wait)
         written, self._written = self._written, []
         return written
@@ -173,6 +176,8 @@ class CheckpointManager:
         if given_up:
             log.warning("%s set aside: the run goes on from %s", ", ".join(given_up), checkpoint.name)
         self.parent = checkpoint.name if is_ours else checkpoint.id
+        if is_ours and checkpoint.manifest.kind != "interrupted":  # a run without an interrupt has no such one
+            self._written.append(checkpoint)
         return found
 
     # Inside

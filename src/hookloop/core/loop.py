@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -148,6 +149,7 @@ class TrainingLoop:
             "state": self.state.state_dict(),
             "hooks": hooks,
             "workload": self.workload.state_dict(),
+            "metrics": _numbers(self.context.metrics),
             "random": save_global_random(),
         }
 
@@ -162,6 +164,7 @@ class TrainingLoop:
         self.state.attempt += 1
         self.workload.load_state_dict(saved["workload"])
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
+        self.context.metrics = dict(saved.get("metrics", {}))
         load_global_random(saved["random"])  # last: nothing above may draw from what was restored
 
     # What the workload tells
@@ -332,3 +335,8 @@ class TrainingLoop:
             costs=tuple(self.hooks.costs()),
             signal=self._signals.received,
         )
+
+
+def _numbers(metrics: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return the metrics that strict JSON can hold."""
+    return {name: value for name, value in metrics.items() if isinstance(value, int | float) and math.isfinite(value)}
