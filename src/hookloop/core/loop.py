@@ -119,8 +119,7 @@ class TrainingLoop:
             raise WorkloadError("This loop is running already; make a second one for a second run.")
         self._is_running = True
         self._signals.received = None
-        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
-            self.state.stop = None  # an interrupt ends an attempt, not the run
+        self._forget_interrupt()
         if self._watches_signals:
             with self._signals:
                 return self._run()
@@ -161,6 +160,7 @@ class TrainingLoop:
             )
         self.state.load_state_dict(saved["state"])
         self.state.outcome = None
+        self._forget_interrupt()
         self.state.attempt += 1
         self.workload.load_state_dict(saved["workload"])
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
@@ -320,6 +320,11 @@ class TrainingLoop:
             finally:
                 self.clocks.stop()
                 self._is_running = False
+
+    def _forget_interrupt(self) -> None:
+        """Drop the request of a signal: it ended an attempt, not the run."""
+        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
+            self.state.stop = None
 
     def _request_stop_by_signal(self) -> None:
         reason = f"received {self._signals.name}"
