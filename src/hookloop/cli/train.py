@@ -142,10 +142,13 @@ def _trainer(
     # Here and not above: torch takes a second to import, which a wrong argument should not cost.
     import torch
 
+    from hookloop.core import derive_seed
+    from hookloop.core.global_random import seed_global_random
     from hookloop.hooks import CheckpointHook, GoalHook, ProgressHook
     from hookloop.rl.build import build_trainer
 
     torch.set_num_threads(config.threads)
+    seed_global_random(derive_seed(config.seed, "global"))  # for hooks of users, which may draw from them
     hooks: list[object] = []
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
