@@ -20,7 +20,7 @@ from hookloop.checkpoints.folder import (
 )
 from hookloop.checkpoints.manifest import FileEntry, Manifest
 from hookloop.errors import CheckpointError, DamagedCheckpointError, NoCheckpointError
-from hookloop.storage.atomic import write_json
+from hookloop.storage.atomic import remove_leftovers, write_json
 from hookloop.storage.disk import Disk, LocalDisk, make_folders
 
 Plain = Any
@@ -163,6 +163,7 @@ class CheckpointStore:
         for name in self._disk.names(self.folder):
             if name.startswith((TEMPORARY, _TRASH)):
                 self._disk.remove(self.folder / name)
+        remove_leftovers(self.folder / _PINS)
 
     def write(
         self, name: str, files: Mapping[str, Chunks], describe: Callable[[dict[str, FileEntry]], Manifest]

@@ -106,6 +106,7 @@ def _start(
     with RunLock(folder.path) as lock:
         if resume is None:
             folder.require_new()  # again: another process may have begun and ended it before this one had the lock
+        folder.sweep()
         trainer = _trainer(folder, config, settings, display, resume=resume, lock=lock)
         if resume is None:
             folder.write_config(config)
