@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 from collections.abc import Callable
@@ -25,6 +26,7 @@ SETTINGS = (
     "checkpoints.schedule=every 2 epochs",
 )
 NEW = ("train", "cartpole", *SETTINGS, "--run", "mine", "--display", "off")
+_numbers = itertools.count()
 RESUME = ("train", "--resume", "mine", "--display", "off")
 
 
@@ -42,7 +44,7 @@ def hookloop(
             prepare()
         return run(list(arguments))
 
-    return fork(work, outputs / f"{len(list(outputs.iterdir()))}.txt", cwd=cwd)
+    return fork(work, outputs / f"{next(_numbers)}.txt", cwd=cwd)
 
 
 def finished(*arguments: str, cwd: Path, hook: object | None = None, code: int = 0) -> str:
