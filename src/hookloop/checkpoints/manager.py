@@ -171,7 +171,7 @@ class CheckpointManager:
         if found is None:
             return None
         checkpoint = found[0]
-        is_ours = checkpoint.path.parent == self.store.folder
+        is_ours = self.is_ours(checkpoint)
         given_up = self.store.supersede_after(checkpoint.name if is_ours else None)
         if given_up:
             log.warning("%s set aside: the run goes on from %s", ", ".join(given_up), checkpoint.name)
@@ -179,6 +179,10 @@ class CheckpointManager:
         if is_ours and checkpoint.manifest.kind != "interrupted":  # a run without an interrupt has no such one
             self._written.append(checkpoint)
         return found
+
+    def is_ours(self, checkpoint: Checkpoint) -> bool:
+        """Tell whether a checkpoint is one of this run's own, however its path was written."""
+        return checkpoint.path.parent.resolve() == self.store.folder.resolve()
 
     # Inside
 

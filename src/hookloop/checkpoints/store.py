@@ -136,7 +136,7 @@ class CheckpointStore:
     def read_latest(self) -> tuple[Checkpoint, Plain] | None:
         """Return the newest sound checkpoint and its state, None if there never was one; damaged ones are set aside.
 
-        If there are checkpoints and none is sound, this raises: a run never starts over silently.
+        If there are checkpoints and none is sound or all were set aside, this raises: a run never starts over silently.
         """
         names = self.names()
         for name in reversed(names):
@@ -149,6 +149,11 @@ class CheckpointStore:
             raise DamagedCheckpointError(
                 f"Every checkpoint in {self.folder} is damaged; they are kept there under names with {_DAMAGED!r}. "
                 "Bring one back from a copy, or begin a new run."
+            )
+        if any(name.startswith(_SUPERSEDED) for name in self._disk.names(self.folder)):
+            raise NoCheckpointError(
+                f"Every checkpoint in {self.folder} was set aside when the run went on from one elsewhere, and it ended "
+                "before it saved another. Name the one to go on from (--checkpoint), or begin a new run."
             )
         return None
 
