@@ -240,3 +240,59 @@ def test_environments_that_cannot_be_saved_are_said_to_begin_anew(tmp_path: Path
     assert "EnvPool" in checkpoint.manifest.inexact_because
     assert f"the resume is learner-exact: {checkpoint.manifest.inexact_because}" in " ".join(output.split())
     assert checkpoints(tmp_path).latest().manifest.kind == "final"
+
+
+def test_an_own_checkpoint_given_by_its_path_is_still_the_runs_own(
+    whole: Path, expected: Ending, tmp_path: Path
+) -> None:
+    shutil.copytree(whole / "runs", tmp_path / "runs")
+    kept, *later = checkpoints(tmp_path).sound()
+
+    finished(*RESUME, "--checkpoint", str(kept.path.absolute()), cwd=tmp_path, hook=Dies())
+
+    require_same(end_of(tmp_path), expected)
+    aside = sorted(path.name for path in checkpoints(tmp_path).folder.glob(".superseded-*"))
+    assert aside == sorted(f".superseded-{each.name}-0" for each in later)
+
+
+def test_a_run_that_went_on_from_elsewhere_and_died_does_not_start_over(
+    whole: Path, expected: Ending, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(checkpoints(whole).sound()[1].path, copy)
+    begin_and_die(tmp_path, 3)
+    finished(*RESUME, "--checkpoint", str(copy), cwd=tmp_path, hook=Dies(5), code=-signal.SIGKILL)
+
+    assert checkpoints(tmp_path).latest().manifest.epochs == 4
+    finished(*RESUME, cwd=tmp_path, hook=Dies())
+
+    require_same(end_of(tmp_path), expected)
+
+
+def test_a_run_whose_checkpoints_were_all_set_aside_does_not_start_over(tmp_path: Path) -> None:
+    begin_and_die(tmp_path, 3)
+    (checkpoint,) = checkpoints(tmp_path).sound()
+    checkpoint.path.rename(checkpoint.path.with_name(f".superseded-{checkpoint.name}-0"))  # as a kill may leave it
+
+    output = finished(*RESUME, cwd=tmp_path, hook=Dies(), code=2)
+
+    assert "set aside" in output
+    assert checkpoints(tmp_path).names() == []
+
+
+def test_a_run_that_a_hook_has_stopped_stays_stopped_until_a_setting_is_changed(
+    expected: Ending, tmp_path: Path
+) -> None:
+    class Stops(Dies):
+        def on_epoch_end(self, ctx: HookContext) -> None:
+            if ctx.state.epoch == 3:
+                ctx.request_stop("enough")
+
+    assert "stopped (enough)" in finished(*NEW, cwd=tmp_path, hook=Stops())
+    before = checkpoints(tmp_path).names()
+
+    assert "stopped (enough)" in finished(*RESUME, cwd=tmp_path, hook=Dies())
+    assert checkpoints(tmp_path).names() == before
+    assert "completed" in finished(*RESUME, "checkpoints.keep_last=2", cwd=tmp_path, hook=Dies())
+
+    assert end_of(tmp_path)["model.safetensors"] == expected["model.safetensors"]
