@@ -14,6 +14,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import psutil
+
 CRASHED = 99
 PATIENCE_SECONDS = 60.0
 
@@ -96,7 +98,7 @@ def warm_up(*works: Callable[[], object]) -> None:
     gc.freeze()  # a collection in a child would touch, and so copy, every page
 
 
-def require_none_left(seconds: float = 2.0) -> None:
+def require_none_left(seconds: float = 5.0) -> None:
     """Require that of all children and theirs nothing runs any more."""
     deadline = time.monotonic() + seconds
     for group in started:
@@ -111,7 +113,15 @@ def _has_members(group: int) -> bool:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
-    return True
+    # An orphan that has ended stays listed until the first process of the machine takes note of it.
+    return any(_is_running_in(group, process) for process in psutil.process_iter())
+
+
+def _is_running_in(group: int, process: psutil.Process) -> bool:
+    try:
+        return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        return False
 
 
 def _work_and_end(work: Callable[[], int | None], writer: int, output: Path, cwd: Path | None) -> None:

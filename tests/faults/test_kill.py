@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_a_run_killed_at_any_call_to_the_disk_ends_as_if_nobody_had_killed_it(mo
             continue
         folder, output = tmp_path / f"run-{number}", tmp_path / f"run-{number}.txt"
         disk = DyingDisk(Instant(number, moment))
-        killed = fork(lambda: train(build, folder, asynchronous=False, disk=disk), output)
+        killed = fork(partial(train, build, folder, asynchronous=False, disk=disk), output)
         assert killed.code() == -9, f"{moment} {number} ({call}): {killed.output}"
         half_done += bool(leftovers(folder))
 
@@ -94,10 +95,10 @@ def test_any_workload_killed_within_one_save_ends_as_if_nobody_had_killed_it(wor
     for number in fourth:
         folder, output = tmp_path / f"run-{number}", tmp_path / f"run-{number}.txt"
         disk = DyingDisk(Instant(number, "before"))
-        killed = fork(lambda: train(build, folder, asynchronous=True, disk=disk), output)
+        killed = fork(partial(train, build, folder, asynchronous=True, disk=disk), output)
         assert killed.code() == -9, killed.output
 
-        going_on = fork(lambda: train(build, folder, asynchronous=True), output)
+        going_on = fork(partial(train, build, folder, asynchronous=True), output)
 
         assert going_on.code() == 0, going_on.output
         require_same(ending(folder), ending(whole))

@@ -176,9 +176,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_a_changed_setting_is_shown_and_accepted_refused_or_forced(
-    case: str, expected: Ending, tmp_path: Path
-) -> None:
+def test_a_changed_setting_is_shown_and_accepted_refused_or_forced(case: str, expected: Ending, tmp_path: Path) -> None:
     settings, code, words = CHANGES[case]
     begin_and_die(tmp_path, 3)
 

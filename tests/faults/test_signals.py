@@ -160,19 +160,19 @@ def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(
 
 
 @pytest.mark.parametrize("instants", [6, pytest.param(100, marks=[pytest.mark.faults, pytest.mark.timeout(900)])])
-def test_signals_at_random_instants_never_cost_the_run(
+def test_signals_and_kills_at_random_instants_never_cost_the_run(
     instants: int, whole: Ending, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance = random.Random(8)
     codes: dict[int, int] = {}
     for instant in range(instants):
-        folder, number = tmp_path / str(instant), SIGNALS[instant % 2]
+        folder, number = tmp_path / str(instant), [*SIGNALS, signal.SIGKILL][instant % 3]
         folder.mkdir()
         child = hookloop(*NEW, cwd=folder, hook=Signaller())
         if not child.ends_within(chance.uniform(0, 0.3)):
             child.signal(number)
 
-        # 0: it was done before; -15: it had not yet got to where it takes signals.
+        # 0: it was done before; minus the signal: it was killed, or had not yet got to where it takes signals.
         assert child.code() in (0, 128 + number, -number), child.output
         codes[child.code()] = codes.get(child.code(), 0) + 1
         has_begun = (folder / "runs" / "mine" / "config.json").exists()
@@ -180,7 +180,7 @@ def test_signals_at_random_instants_never_cost_the_run(
         require_same(end_of(folder), whole)
     with capsys.disabled():
         print(f"\nexit codes of {instants} runs signalled at random: {codes}", end="")  # noqa: T201  # for the record
-    assert codes.get(130, 0) + codes.get(143, 0) >= instants // 3
+    assert codes.get(0, 0) < instants // 2
 
 
 def test_the_installed_command_is_interrupted_killed_politely_and_gone_on_with(tmp_path: Path) -> None:

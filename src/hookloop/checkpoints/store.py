@@ -152,8 +152,8 @@ class CheckpointStore:
             )
         if any(name.startswith(_SUPERSEDED) for name in self._disk.names(self.folder)):
             raise NoCheckpointError(
-                f"Every checkpoint in {self.folder} was set aside when the run went on from one elsewhere, and it ended "
-                "before it saved another. Name the one to go on from (--checkpoint), or begin a new run."
+                f"Every checkpoint in {self.folder} was set aside when the run went on from one elsewhere, and it "
+                "ended before it saved another. Name the one to go on from (--checkpoint), or begin a new run."
             )
         return None
 

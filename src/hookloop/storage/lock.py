@@ -100,7 +100,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def require_free(folder: Path) -> None:
-    """Raise RunLockedError, which names the holder, if a process holds the folder's lock; nothing is made or changed."""
+    """Raise RunLockedError, which names the holder, if a process holds the folder's lock; change nothing."""
     try:
         descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
