@@ -45,7 +45,7 @@ def write_folder(
     temporary = parent / f"{TEMPORARY}{name}"
     has_its_name = False
     try:
-        remove_leftovers(disk, parent, TEMPORARY)
+        clear_away(disk, parent, TEMPORARY)
         disk.make_folder(temporary)
         for file, chunks in files.items():
             disk.write(temporary / file, chunks)
@@ -70,7 +70,7 @@ def write_folder(
     return manifest
 
 
-def remove_leftovers(disk: Disk, folder: Path, *prefixes: str) -> None:
+def clear_away(disk: Disk, folder: Path, *prefixes: str) -> None:
     """Remove what a killed process, or one that could not even clean up, left half done."""
     for name in disk.names(folder):
         if name.startswith(prefixes):

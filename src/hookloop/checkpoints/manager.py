@@ -140,7 +140,10 @@ class CheckpointManager:
             self._writer.start(lambda: buffers.reserve(state, parts or {}))
 
     def collect(self, *, wait: bool = False) -> list[Checkpoint]:
-        """Return the checkpoints that became durable since the last call; raise if a write failed."""
+        """Return the checkpoints that became durable since the last call; raise if a write failed.
+
+        The one a run goes on from is among them: what is in it was saved before anybody was told of it.
+        """
         self._take(wait=wait)
         written, self._written = self._written, []
         return written
@@ -191,13 +194,19 @@ class CheckpointManager:
         if found is None:
             return None
         checkpoint = found[0]
-        is_ours = checkpoint.path.parent == self.store.folder
+        is_ours = self.is_ours(checkpoint)
         given_up = self.store.supersede_after(checkpoint.name if is_ours else None)
         if given_up:
             log.warning("%s set aside: the run goes on from %s", ", ".join(given_up), checkpoint.name)
         self.parent = checkpoint.name if is_ours else checkpoint.id
         self.restored = checkpoint
+        if is_ours and checkpoint.manifest.kind != "interrupted":  # a run without an interrupt has no such one
+            self._written.append(checkpoint)
         return found
+
+    def is_ours(self, checkpoint: Checkpoint) -> bool:
+        """Tell whether a checkpoint is one of this run's own, however its path was written."""
+        return checkpoint.path.parent.resolve() == self.store.folder.resolve()
 
     # Inside
 

@@ -14,16 +14,16 @@ from hookloop.checkpoints.folder import (
     TEMPORARY,
     Chunks,
     Content,
+    clear_away,
     read_files,
     read_manifest,
     read_small,
-    remove_leftovers,
     write_folder,
 )
 from hookloop.checkpoints.manifest import NAME, FileEntry, Manifest
 from hookloop.checkpoints.strict_json import parse_json
 from hookloop.errors import CheckpointError, DamagedCheckpointError, NoCheckpointError
-from hookloop.storage.atomic import write_json
+from hookloop.storage.atomic import remove_leftovers, write_json
 from hookloop.storage.disk import Disk, LocalDisk, make_folders
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class CheckpointStore:
     def read_latest(self, *, sets_aside: bool = True) -> tuple[Checkpoint, Plain] | None:
         """Return the newest sound checkpoint and its state, None if there never was one; damaged ones are set aside.
 
-        If there are checkpoints and none is sound, this raises: a run never starts over silently.
+        If there are checkpoints and none is sound or all were set aside, this raises: a run never starts over silently.
         """
         names = self.names()
         for name in reversed(names):
@@ -179,7 +179,8 @@ class CheckpointStore:
     def prepare(self) -> None:
         """Make the folder, and clear away what a killed process left half done."""
         make_folders(self._disk, self.folder)
-        remove_leftovers(self._disk, self.folder, TEMPORARY, _TRASH)
+        clear_away(self._disk, self.folder, TEMPORARY, _TRASH)
+        remove_leftovers(self.folder / _PINS)
 
     def write(
         self, name: str, files: Mapping[str, Chunks], describe: Callable[[dict[str, FileEntry]], Manifest]

@@ -112,10 +112,11 @@ def _start(
     with RunLock(folder.path) as lock:
         if resume is None:
             folder.require_new()  # again: another process may have begun and ended it before this one had the lock
+        folder.sweep()
         trainer = _trainer(folder, config, settings, display, resume=resume, lock=lock)
         if resume is None:
             folder.write_config(config)
-        else:
+        elif changes or config.changes:
             trainer.add_hook(_Changes(folder, config, changes), name="changes")
         result = trainer.train(settings.total_env_steps)
         _write_outcome(folder, result)
@@ -153,10 +154,13 @@ def _trainer(
     with _kept_to_the_end():
         import torch
 
+        from hookloop.core import derive_seed
+        from hookloop.core.global_random import seed_global_random
         from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
         from hookloop.rl.build import build_trainer
 
     torch.set_num_threads(config.threads)
+    seed_global_random(derive_seed(config.seed, "global"))  # for hooks of users, which may draw from them
     hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))

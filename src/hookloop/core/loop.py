@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -122,7 +123,7 @@ class TrainingLoop:
             raise WorkloadError("This loop is running already; make a second one for a second run.")
         self._is_running = True
         self._signals.received = None
-        self._forget_signal()
+        self._forget_interrupt()
         if self._watches_signals:
             with self._signals:
                 return self._run()
@@ -151,6 +152,7 @@ class TrainingLoop:
             "state": self.state.state_dict(),
             "hooks": hooks,
             "workload": self.workload.state_dict(),
+            "metrics": _numbers(self.context.metrics),
             "random": save_global_random(),
         }
 
@@ -161,11 +163,12 @@ class TrainingLoop:
                 f"The saved loop has version {saved.get('version')!r}; this hookloop reads version {LOOP_VERSION}."
             )
         self.state.load_state_dict(saved["state"])
-        self._forget_signal()
         self.state.outcome = None
+        self._forget_interrupt()
         self.state.attempt += 1
         self.workload.load_state_dict(saved["workload"])
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
+        self.context.metrics = dict(saved.get("metrics", {}))
         load_global_random(saved["random"])  # last: nothing above may draw from what was restored
 
     def roll_back(self, saved: Mapping[str, Plain], seed: int) -> None:
@@ -352,8 +355,8 @@ class TrainingLoop:
                 self.clocks.stop()
                 self._is_running = False
 
-    def _forget_signal(self) -> None:
-        """Let the run go on after an interrupt, which ends an attempt, not the run."""
+    def _forget_interrupt(self) -> None:
+        """Drop the request of a signal: it ended an attempt, not the run."""
         if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
             self.state.stop = None
 
@@ -371,3 +374,8 @@ class TrainingLoop:
             costs=tuple(self.hooks.costs()),
             signal=self._signals.received,
         )
+
+
+def _numbers(metrics: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return the metrics that strict JSON can hold."""
+    return {name: value for name, value in metrics.items() if isinstance(value, int | float) and math.isfinite(value)}

@@ -85,6 +85,8 @@ class SaveHook:
                 checkpoint, state = restored
                 _loop_of(ctx).load_state_dict(state, strict=self._is_strict)
                 _tell_of_restore(checkpoint)
+                if not self._manager.is_ours(checkpoint):
+                    self._save(ctx, "periodic")  # from now on the run can do without what it came from
         elif self._manager.store.names():
             raise CheckpointError(
                 f"{self._manager.folder} holds the checkpoints of an earlier run; "
