@@ -131,11 +131,10 @@ def _opened(path: Path) -> BufferedReader:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EIO):
             raise DamagedCheckpointError(f"{path} is missing or no plain file ({error.strerror}).") from error
         raise  # no rights, too many open files: this says nothing about the checkpoint
-    file = os.fdopen(descriptor, "rb")
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
+        os.close(descriptor)
         raise DamagedCheckpointError(f"{path} is no plain file.")
-    return file
+    return os.fdopen(descriptor, "rb")
 
 
 def _require_listed(folder: Path, manifest: Manifest, max_bytes: int) -> None:
