@@ -29,6 +29,7 @@ Chunks = Sequence[bytes | memoryview]
 
 TEMPORARY = ".tmp-"
 _BLOCK_BYTES = 1 << 22
+_MARGIN_BYTES = 1 << 16  # for the manifest and the folder itself
 
 
 def write_folder(
@@ -43,6 +44,7 @@ def write_folder(
     has_its_name = False
     try:
         remove_leftovers(disk, parent, TEMPORARY)
+        _require_room(disk, parent, files)
         disk.make_folder(temporary)
         for file, chunks in files.items():
             disk.write(temporary / file, chunks)
@@ -112,6 +114,14 @@ def verify_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> None:
             while block := file.read(_BLOCK_BYTES):
                 digest.update(block)
         _require_hash(folder / name, digest.hexdigest(), entry)
+
+
+def _require_room(disk: Disk, parent: Path, files: Mapping[str, Chunks]) -> None:
+    """Refuse to fill a disk to its last byte in vain; others write to it, too."""
+    needed = sum(len(chunk) for chunks in files.values() for chunk in chunks) + _MARGIN_BYTES
+    free = disk.free_bytes(parent)
+    if free is not None and free < needed:
+        raise OSError(errno.ENOSPC, f"{needed} bytes are needed and {free} are free")
 
 
 def _hashed(chunks: Chunks) -> FileEntry:
