@@ -22,7 +22,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from hookloop.checkpoints.manifest import MANIFEST, MAX_MANIFEST_BYTES, FileEntry, Manifest
-from hookloop.errors import CheckpointWriteError, DamagedCheckpointError
+from hookloop.errors import CheckpointError, CheckpointWriteError, DamagedCheckpointError
 from hookloop.storage.disk import Disk
 
 Chunks = Sequence[bytes | memoryview]
@@ -97,7 +97,7 @@ def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str,
     for name, entry in manifest.files.items():
         with _opened(folder / name) as file:
             _require_size(folder / name, file, entry)
-            content = contents[name] = bytearray(entry.bytes)
+            content = contents[name] = _memory(folder / name, entry.bytes)
             if file.readinto(content) != entry.bytes:
                 raise DamagedCheckpointError(f"{folder / name} became shorter while it was read.")
         _require_hash(folder / name, hashlib.sha256(content).hexdigest(), entry)
@@ -133,6 +133,13 @@ def _hashed(chunks: Chunks) -> FileEntry:
     return FileEntry(size, digest.hexdigest())
 
 
+def _memory(path: Path, size: int) -> bytearray:
+    try:
+        return bytearray(size)
+    except MemoryError as error:  # no damage: on a larger machine it could be read
+        raise CheckpointError(f"{path} has {size} bytes, for which this process has no memory.") from error
+
+
 def _opened(path: Path) -> BufferedReader:
     """Open a plain file of a checkpoint: no link, no pipe, nothing that leads elsewhere."""
     try:
@@ -151,7 +158,7 @@ def _require_listed(folder: Path, manifest: Manifest, max_bytes: int) -> None:
     found, listed = set(os.listdir(folder)) - {MANIFEST}, set(manifest.files)
     if found != listed:
         missing = [f"{name} is missing" for name in sorted(listed - found)]
-        extra = [f"{name} does not belong there" for name in sorted(found - listed)]
+        extra = [f"{name!a:.120} does not belong there" for name in sorted(found - listed)]
         raise DamagedCheckpointError(f"{folder} is not what its manifest says: {'; '.join([*missing, *extra][:5])}.")
     if manifest.total_bytes > max_bytes:
         raise DamagedCheckpointError(

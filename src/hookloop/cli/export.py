@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.checkpoints.folder import read_files
-from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import selected
 from hookloop.checkpoints.store import CheckpointStore
+from hookloop.checkpoints.tensor_file import TensorFile
 from hookloop.cli.run_folder import find_run
 from hookloop.errors import CheckpointError, ConfigError
 from hookloop.storage.atomic import write_bytes
@@ -29,12 +29,11 @@ def export(run: str, *, to: Path, checkpoint: str = "latest", runs_dir: Path = P
     folder = find_run(runs_dir, run)
     _require_new(to)
     store = CheckpointStore(folder.checkpoints)
-    wanted = folder.read_config().settings.get("checkpoints", {})
-    retention = Retention(metric=wanted.get("metric", Retention.metric), mode=wanted.get("mode", Retention.mode))
-    with selected(store, checkpoint, retention) as found:
+    with selected(store, checkpoint, folder.read_retention()) as found:
         if MODEL_FILE not in found.manifest.files:
             raise CheckpointError(f"{found.path} holds no {MODEL_FILE}: its workload names no part 'model'.")
         content = read_files(found.path, found.manifest, max_bytes=store.max_bytes)[MODEL_FILE]
+        TensorFile(content, str(found.path / MODEL_FILE))  # what others are going to open should be what it is called
         write_bytes(to, bytes(content))
         _say(f"wrote {to} ({len(content)} bytes), the weights of {found.id}")
     return 0
