@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -14,20 +13,25 @@ from typing import Any
 
 import numpy as np
 from _measure import is_importable
-from _ppo_race import THREAD_VARIABLES, Attempt
+from _ppo_race import Attempt, worker_environment
 from _ppo_work import Outcome, Pace, Work
+
+OUT_OF_REACH = 1e9  # a goal that is looked at after every epoch and never ends a race
 
 
 def run_hookloop(work: Work, pace: Pace) -> Outcome:
-    """Train with ``hookloop.rl.Trainer`` and one hook, which takes turns."""
+    """Train with ``hookloop.rl.Trainer``, the hooks of ``hookloop train`` and one that takes turns."""
     import hookloop.rl as rl
-    from hookloop.rl.config import OptimizerConfig
+    from hookloop.checkpoints import CheckpointManager
+    from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
+    from hookloop.rl.config import GAUSSIAN, OptimizerConfig
     from hookloop.rl.values import Linear
 
     annealed = {"optimizer.learning_rate": work.learning_rate} if work.anneals_lr else {}
     annealed |= {"losses.ppo.clip": work.clip} if work.anneals_clip else {}
     envs = rl.make_envs(work.env_id, work.num_envs, mode=work.env_kind)
-    policy = rl.make_policy(envs.observation, envs.action, seed=work.seed)
+    exploration = rl.StateDependentExploration(resample_steps=4) if work.uses_gsde else GAUSSIAN
+    policy = rl.make_policy(envs.observation, envs.action, exploration=exploration, seed=work.seed)
     loss = rl.PPO(clip=work.clip, entropy_coefficient=work.entropy_coef, value_coefficient=work.value_coef)
     config = rl.TrainerConfig(
         horizon=work.horizon,
@@ -38,10 +42,13 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
         optimizer=OptimizerConfig(learning_rate=work.learning_rate, max_grad_norm=work.max_grad_norm),
         values={path: Linear(start) for path, start in annealed.items()},
     )
-    pacing = PacingHook(work, pace)
-    trainer = rl.Trainer(policy=policy, envs=envs, losses=[loss], config=config, hooks=[pacing], seed=work.seed)
-    pace(0)
-    result = trainer.train(total_env_steps=work.total_env_steps)
+    progress = ProgressHook(total_env_steps=work.total_env_steps)
+    with tempfile.TemporaryDirectory() as folder:
+        saving = CheckpointHook(CheckpointManager(folder), schedule="every 30 seconds")
+        hooks = [NanGuardHook(), GoalHook(OUT_OF_REACH), progress, saving, PacingHook(work, pace)]
+        trainer = rl.Trainer(policy=policy, envs=envs, losses=[loss], config=config, hooks=hooks, seed=work.seed)
+        pace(0)
+        result = trainer.train(total_env_steps=work.total_env_steps)
     greedy_return = play_greedily(policy, envs, work) if work.greedy_episodes else None
     digest = weights_digest(policy)
     return Outcome(result.env_steps, result.mean_return or 0.0, result.episodes, greedy_return, loss_digest=digest)
@@ -122,7 +129,7 @@ def run_recipe(seed: int, *, threads: int) -> Attempt:
     """Time ``hookloop train cartpole``, which stops at the target return, from process start to process end."""
     if not is_importable("hookloop.recipes"):
         return Attempt("hookloop", seed, 0.0, None, problem="hookloop.recipes is not installed")
-    environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
+    environment = worker_environment(threads)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "hookloop", "train", "cartpole", "--seed", str(seed), "--display", "off"]
         command += ["--runs-dir", folder, "--run", "bench"]

@@ -135,6 +135,15 @@ def compare(fast: Result, slow: Result) -> Speedup:
     return Speedup(Ratio(best, statistics.median(ratios)), by_cpu, low=medians[50], high=medians[-51])
 
 
+def worker_environment(threads: int) -> dict[str, str]:
+    """Return the environment variables of a contender's process."""
+    environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
+    # pip compiled the peers when it installed them. A source tree is compiled when it is first imported, unless this
+    # variable forbids to keep the result; then it would be compiled anew at every start.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
 class Worker:
     """A contender's process, which trains only while it has a turn."""
 
@@ -142,7 +151,7 @@ class Worker:
         is_rejax = entry.contender == "rejax"
         script = HERE / ("_ppo_rejax.py" if is_rejax else "_ppo_peers.py")
         command = [jax_python if is_rejax else sys.executable, str(script), entry.contender, work.to_json()]
-        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(work.threads))
+        environment = worker_environment(work.threads)
         self.result = Result(entry)
         self._started = perf_counter()
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed in finish

@@ -8,8 +8,8 @@ Benches:
 
 - ``small``: CartPole-v1 on Gymnasium's sync vector environment, 8 x 128, 4 minibatches, 4 epochs.
 - ``wide-64`` and ``wide-256``: the same on Gymnasium's native vector environment, 64 x 128 and 256 x 64.
-- ``overhead``: our trainer with one hook against a bare loop over the same policy, loss and optimizer,
-  whose losses must be equal bit by bit.
+- ``overhead``: our trainer with the hooks of ``hookloop train`` against a bare loop over the same policy, loss and
+  optimizer, whose final weights must be equal bit by bit.
 - ``time-to-score``: process start until the last 100 training episodes return 475 on average, ten seeds.
 - ``quality``: returns at equal env steps against published figures. Not part of ``--quick``.
 
@@ -76,6 +76,7 @@ class Options:
     threads: Sequence[int]
     contenders: Sequence[str]
     seeds: Sequence[int]
+    env_ids: Sequence[str]
     jax_python: str
     json: Path | None
 
@@ -121,6 +122,9 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--threads", action="append", type=int, choices=(1, 2), help="thread count of the races")
     parser.add_argument("--contender", action="append", help="race only these; may be given more than once")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds for time-to-score and quality")
+    parser.add_argument(
+        "--env", action="append", choices=[published.work.env_id for published in QUALITY], help="quality in these only"
+    )
     parser.add_argument("--jax-python", default=os.environ.get("JAX_PYTHON", sys.executable), metavar="PATH")
     parsed = parser.parse_args(arguments)
     return Options(
@@ -129,6 +133,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         threads=parsed.threads or ((1,) if parsed.quick else (1, 2)),
         contenders=parsed.contender or (),
         seeds=range(1, parsed.seeds + 1),
+        env_ids=parsed.env or (),
         jax_python=parsed.jax_python,
         json=parsed.json,
     )
@@ -223,15 +228,22 @@ def print_race(raced: Race) -> None:
 
 
 def bench_overhead(bench: str, options: Options) -> Section:
-    """Race our trainer with one hook against a bare loop of the same kernels."""
+    """Race our trainer with the command's hooks against a bare loop of the same kernels."""
     section = Section([], [])
     for work, limit in OVERHEAD:
-        raced = race(work, options.entries((BARE, OURS)), jax_python=options.jax_python)
+        raced = race(work, options.entries((BARE, OURS, OURS_AGAIN)), jax_python=options.jax_python)
         print_race(raced)
         bare, ours = raced.find(BARE), raced.find(OURS)
-        ratio = compare(bare, ours).ratio if bare and ours else None
+        ratio = None
+        if bare and ours:
+            overhead = compare(bare, ours)
+            ratio = overhead.ratio
+            print(
+                f"overhead: {ratio.by_median:.3f} times the bare time [{overhead.low:.3f}, {overhead.high:.3f}], "
+                f"{ratio.by_min:.3f} by the fastest turns, {overhead.by_cpu:.3f} by CPU time"
+            )
         if bare and ours and bare.outcome.loss_digest != ours.outcome.loss_digest:
-            print(f"{work.name}: the losses differ, so this is no comparison of overheads")
+            print(f"{work.name}: the weights differ, so this is no comparison of overheads")
             ratio = None
         section.rows.append(raced.as_row())
         section.targets.append(Target(f"{work.name}: time over the bare loop", ratio, Ratio(limit, limit)))
@@ -280,7 +292,7 @@ def print_attempts(label: str, attempts: Sequence[Attempt], target_return: float
 def bench_quality(bench: str, options: Options) -> Section:
     """Train for a fixed number of env steps and compare the returns with published figures."""
     section = Section([], [])
-    for published in QUALITY:
+    for published in (one for one in QUALITY if not options.env_ids or one.work.env_id in options.env_ids):
         for entry in options.entries((OURS, SB3) if SB3 in options.contenders else (OURS,)):
             attempts = train_all_seeds(entry, published, options)
             section.rows.extend({"work": published.work.name, **asdict(attempt)} for attempt in attempts)

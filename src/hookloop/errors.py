@@ -10,6 +10,7 @@
     ├── ScheduleError (ValueError)          a schedule that means nothing
     ├── HookResultError (TypeError)         a hook returned something that is not metrics
     ├── HookStateError (ValueError)         a checkpoint does not fit the hooks or the state
+    ├── NonFiniteError (ArithmeticError)    training met a NaN or an infinity
     ├── WorkloadError (RuntimeError)        a workload broke the loop's contract
     ├── ConfigError (ValueError)            a file or mapping that is not a valid configuration
     ├── RunLockedError (RuntimeError)       another process writes to the run's folder
@@ -18,7 +19,6 @@
     │   ├── NoCheckpointError (LookupError)     there is none that fits the selector
     │   ├── DamagedCheckpointError              a file is missing, cut off, changed or hostile
     │   └── CheckpointWriteError (OSError)      the disk refused; the checkpoints before are intact
-    ├── NonFiniteError (ArithmeticError)    NaN or infinity where training needs a number
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -62,6 +62,10 @@ class HookStateError(HookloopError, ValueError):
     """Saved state does not fit the hooks, or a hook's state cannot be saved."""
 
 
+class NonFiniteError(HookloopError, ArithmeticError):
+    """A loss, gradients, parameters or data are not finite, and going on would spoil the run."""
+
+
 class WorkloadError(HookloopError, RuntimeError):
     """A workload did something the loop's contract rules out."""
 
@@ -93,9 +97,9 @@ class DamagedCheckpointError(CheckpointError):
 class CheckpointWriteError(CheckpointError, OSError):
     """A checkpoint could not be written; those before it are intact."""
 
-
-class NonFiniteError(HookloopError, ArithmeticError):
-    """NaN or infinity stands where training needs a number."""
+    def __init__(self, message: str, number: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = number  # by hand: what is a RuntimeError, too, would show (number, message) as its text
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

@@ -9,20 +9,27 @@ from typing import Any
 import pytest
 import torch
 
-from hookloop.rl import PPO, Trainer, TrainerConfig, build_trainer
-from hookloop.rl.config import EnvConfig, PolicyConfig, PPOConfig, RLConfig
+from hookloop.rl import PPO, StateDependentExploration, Trainer, TrainerConfig, build_trainer
+from hookloop.rl.config import GAUSSIAN, EnvConfig, Exploration, PolicyConfig, PPOConfig, RLConfig
 from hookloop.rl.values import Linear
 
 EPOCHS = 6
+BY_STATE = StateDependentExploration(resample_steps=5, initial_log_std=-1.0)
 VALUES = {"optimizer.learning_rate": Linear(1e-3, 0.0), "losses.ppo.clip": Linear(0.3, 0.1)}
 
 
 def settings(
-    env: str, mode: str = "sync", *, normalise: bool = False, memory: str = "none", **trainer: Any
+    env: str,
+    mode: str = "sync",
+    *,
+    normalise: bool = False,
+    memory: str = "none",
+    exploration: Exploration = GAUSSIAN,
+    **trainer: Any,
 ) -> RLConfig:
     return RLConfig(
         env=EnvConfig(id=env, num_envs=4, mode=mode, normalise_observations=normalise, normalise_rewards=normalise),
-        policy=PolicyConfig(hidden=(16, 16), memory=memory),
+        policy=PolicyConfig(hidden=(16, 16), memory=memory, exploration=exploration),
         losses={"ppo": PPOConfig(entropy_coefficient=0.01, value_clip=0.2)},
         trainer=TrainerConfig(
             horizon=32, num_minibatches=4, update_epochs=2, segment_length=8, values=VALUES, **trainer
@@ -34,6 +41,8 @@ CASES: dict[str, Callable[[], RLConfig]] = {
     "native": lambda: settings("CartPole-v1", "native"),
     "sync": lambda: settings("CartPole-v1"),
     "continuous, normalised": lambda: settings("Pendulum-v1", normalise=True),
+    "state-dependent": lambda: settings("Pendulum-v1", exploration=BY_STATE),
+    "state-dependent, gru": lambda: settings("Pendulum-v1", memory="gru", exploration=BY_STATE),
     "discrete, normalised": lambda: settings("Acrobot-v1", normalise=True),
     "masked": lambda: settings("Taxi-v4"),
     "gru": lambda: settings("CartPole-v1", memory="gru"),

@@ -15,7 +15,18 @@ from hookloop.core import TrainerState
 from hookloop.errors import ConfigError
 from hookloop.hooks import GoalHook
 from hookloop.recipes import find_recipe
-from hookloop.rl import PPO, Kickstart, Loss, Trainer, TrainerConfig, build_trainer, make_envs, make_policy
+from hookloop.rl import (
+    PPO,
+    Kickstart,
+    Loss,
+    StateDependentExploration,
+    Trainer,
+    TrainerConfig,
+    build_trainer,
+    make_envs,
+    make_policy,
+)
+from hookloop.rl.config import EnvConfig, PolicyConfig, RLConfig
 from hookloop.rl.specs import ArraySpec
 from hookloop.rl.values import Linear
 
@@ -38,6 +49,17 @@ def test_the_cartpole_recipe_reaches_475(seed: int) -> None:
     assert result.outcome == "stopped"
     assert result.mean_return is not None
     assert result.mean_return >= 475
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_pendulum_recipe_swings_up_and_stays(seed: int) -> None:
+    config = find_recipe("pendulum")
+
+    result = build_trainer(config, seed=seed).train(config.total_env_steps)
+
+    assert result.mean_return is not None
+    assert result.mean_return >= -250  # hanging down returns about -1,200
 
 
 def test_the_result_is_typed_and_versioned() -> None:
@@ -168,6 +190,36 @@ def test_a_teacher_pulls_the_policy_towards_itself_only_in_its_epochs() -> None:
     assert len(taught) == 30
     assert taught[-1] < 0.25 * taught[0]
     assert distances[30:] == [None] * len(distances[30:])
+
+
+@pytest.mark.parametrize(("resample_steps", "draws"), [(4, [0, 4, 8]), (None, [0])])
+def test_state_dependent_noise_is_drawn_anew_in_each_rollout_and_after_its_steps(
+    resample_steps: int | None, draws: list[int]
+) -> None:
+    horizon = 10
+    config = RLConfig(
+        env=EnvConfig(id="Pendulum-v1", num_envs=2),
+        policy=PolicyConfig(hidden=(8,), exploration=StateDependentExploration(resample_steps=resample_steps)),
+        trainer=TrainerConfig(horizon=horizon, num_minibatches=2),
+    )
+    trainer = build_trainer(config)
+    collector = trainer.workload.collector
+    held: list[torch.Tensor] = []
+    trainer.add_hook(lambda: held.append(collector.state_dict()["noise"]["matrices"]), name="see", on="step_end")
+
+    trainer.train(3 * horizon * 2)
+
+    drawn = [k for k, (before, now) in enumerate(itertools.pairwise(held), 1) if not torch.equal(before, now)]
+    assert [0, *drawn] == [rollout * horizon + step for rollout in range(3) for step in draws]
+
+
+def test_state_dependent_exploration_of_choices_is_refused_before_training() -> None:
+    config = RLConfig(
+        env=EnvConfig(id="CartPole-v1"), policy=PolicyConfig(exploration=StateDependentExploration(resample_steps=4))
+    )
+
+    with pytest.raises(ConfigError, match=r"takes DiscreteActions\(n=2\); set policy.exploration.kind=gaussian"):
+        build_trainer(config)
 
 
 def test_scheduled_values_are_written_by_path_and_reach_their_end() -> None:

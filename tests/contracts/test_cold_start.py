@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,12 +32,25 @@ def test_the_core_needs_the_standard_library_alone() -> None:
     assert {name for name in foreign if not name.startswith(("_", "site", "sitecustomize"))} == set()
 
 
+@pytest.mark.parametrize("name", ["CheckpointHook", "CheckpointManager"])
+def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
+    assert not modules_after(f"from hookloop import {name}") & {"torch", "numpy", "gymnasium", "upath"}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
-     ["config", "cartpole"]],
+     ["config", "cartpole"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")
 
     assert not loaded & {"torch", "numpy", "gymnasium"}
+
+
+def test_training_starts_without_the_compiler_and_what_it_brings(tmp_path: Path) -> None:
+    words = ["train", "cartpole", "total_env_steps=100", "--runs-dir", str(tmp_path), "--display", "off"]
+
+    loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == 0")
+
+    assert not loaded & {"sympy", "torch._dynamo", "torch._inductor", "yaml", "envpool"}

@@ -15,9 +15,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import mmap
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader
 from pathlib import Path
 
@@ -26,9 +28,10 @@ from hookloop.errors import CheckpointWriteError, DamagedCheckpointError
 from hookloop.storage.disk import Disk
 
 Chunks = Sequence[bytes | memoryview]
+Content = mmap.mmap | bytearray
 
 TEMPORARY = ".tmp-"
-_BLOCK_BYTES = 1 << 22
+_BYTES_WORTH_THREADS = 1 << 22
 
 
 def write_folder(
@@ -40,8 +43,9 @@ def write_folder(
 ) -> Manifest:
     """Write a checkpoint; once this returns, it survives a power loss. If it raises, nothing of it is left."""
     temporary = parent / f"{TEMPORARY}{name}"
+    has_its_name = False
     try:
-        disk.remove(temporary)
+        remove_leftovers(disk, parent, TEMPORARY)
         disk.make_folder(temporary)
         for file, chunks in files.items():
             disk.write(temporary / file, chunks)
@@ -51,52 +55,63 @@ def write_folder(
         disk.flush(temporary / MANIFEST)
         disk.flush_folder(temporary)
         disk.rename(temporary, parent / name)
+        has_its_name = True
         disk.flush_folder(parent)
     except OSError as error:
         with contextlib.suppress(OSError):
+            if has_its_name:  # nobody can tell whether it would still have it after a power loss
+                disk.rename(parent / name, temporary)
             disk.remove(temporary)
         raise CheckpointWriteError(
-            error.errno or 0,
             f"The checkpoint {name} could not be written: {error}. "
             "Those before it are intact; make room or mend the disk.",
+            error.errno,
         ) from error
     return manifest
 
 
+def remove_leftovers(disk: Disk, folder: Path, *prefixes: str) -> None:
+    """Remove what a killed process, or one that could not even clean up, left half done."""
+    for name in disk.names(folder):
+        if name.startswith(prefixes):
+            disk.remove(folder / name)
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read what a checkpoint says it is, without looking at its other files."""
-    what = str(folder / MANIFEST)
-    with _opened(folder / MANIFEST) as file:
+    return Manifest.decode(read_small(folder / MANIFEST), str(folder / MANIFEST))
+
+
+def read_small(path: Path) -> bytes:
+    """Read a plain file that describes others, and is never large."""
+    with _opened(path) as file:
         content = file.read(MAX_MANIFEST_BYTES + 1)
     if len(content) > MAX_MANIFEST_BYTES:
-        raise DamagedCheckpointError(f"{what} has more than {MAX_MANIFEST_BYTES} bytes; no run writes such a manifest.")
-    return Manifest.decode(content, what)
+        raise DamagedCheckpointError(f"{path} has more than {MAX_MANIFEST_BYTES} bytes; no run writes such a file.")
+    return content
 
 
-def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str, bytearray]:
-    """Read all files of a checkpoint into memory, each checked against its hash."""
+def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str, Content]:
+    """Return the content of all files of a checkpoint, each checked against its hash.
+
+    The files are mapped, not read: a copy of a large checkpoint would cost as much as its hashes.
+    """
     _require_listed(folder, manifest, max_bytes)
-    contents: dict[str, bytearray] = {}
-    for name, entry in manifest.files.items():
-        with _opened(folder / name) as file:
-            _require_size(folder / name, file, entry)
-            content = contents[name] = bytearray(entry.bytes)
-            if file.readinto(content) != entry.bytes:
-                raise DamagedCheckpointError(f"{folder / name} became shorter while it was read.")
-        _require_hash(folder / name, hashlib.sha256(content).hexdigest(), entry)
+    contents = {name: _mapped(folder / name, entry) for name, entry in manifest.files.items()}
+
+    def check(name: str) -> None:
+        digest = hashlib.sha256(contents[name]).hexdigest()
+        if digest != manifest.files[name].sha256:
+            raise DamagedCheckpointError(f"{folder / name} was changed after it was written: its hash does not fit.")
+
+    if manifest.total_bytes < _BYTES_WORTH_THREADS:
+        for name in contents:
+            check(name)
+    else:
+        large_first = sorted(contents, key=lambda name: -len(contents[name]))
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # a hash of this size lets other threads run
+            list(threads.map(check, large_first))
     return contents
-
-
-def verify_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> None:
-    """Check every file of a checkpoint against its hash, holding a few megabytes at a time."""
-    _require_listed(folder, manifest, max_bytes)
-    for name, entry in manifest.files.items():
-        with _opened(folder / name) as file:
-            _require_size(folder / name, file, entry)
-            digest = hashlib.sha256()
-            while block := file.read(_BLOCK_BYTES):
-                digest.update(block)
-        _require_hash(folder / name, digest.hexdigest(), entry)
 
 
 def _hashed(chunks: Chunks) -> FileEntry:
@@ -135,12 +150,14 @@ def _require_listed(folder: Path, manifest: Manifest, max_bytes: int) -> None:
         )
 
 
-def _require_size(path: Path, file: BufferedReader, entry: FileEntry) -> None:
-    size = os.fstat(file.fileno()).st_size
-    if size != entry.bytes:
-        raise DamagedCheckpointError(f"{path} has {size} bytes, its manifest says {entry.bytes}.")
-
-
-def _require_hash(path: Path, digest: str, entry: FileEntry) -> None:
-    if digest != entry.sha256:
-        raise DamagedCheckpointError(f"{path} was changed after it was written: its hash does not fit.")
+def _mapped(path: Path, entry: FileEntry) -> Content:
+    """Return a file's content as memory of our own: what is written to it does not reach the file."""
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size != entry.bytes:
+            raise DamagedCheckpointError(f"{path} has {size} bytes, its manifest says {entry.bytes}.")
+        if not size:
+            return bytearray()
+        content = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+    content.madvise(mmap.MADV_WILLNEED)  # from a cold disk, read ahead of the hash
+    return content

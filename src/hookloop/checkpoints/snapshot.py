@@ -12,9 +12,13 @@ import torch
 
 from hookloop.checkpoints.tensor_file import NAMES_OF_TYPES, TYPE_NAMES, Layout
 from hookloop.checkpoints.tree import Disassembly, Parts
+from hookloop.core.plain import require_plain
 from hookloop.errors import HookStateError, NonFiniteError
 
 Plain = Any
+
+WHOLE_PART = "model"
+PIECE_BYTES = 1 << 25
 
 
 class Arena:
@@ -33,7 +37,10 @@ class Arena:
         """Copy the tensors in."""
         for name, view in self._views.items():
             tensor = tensors[name]
-            view.copy_(torch.from_numpy(tensor) if isinstance(tensor, np.ndarray) else tensor)
+            if isinstance(tensor, np.ndarray):
+                np.copyto(view.numpy(), tensor)  # by numpy: torch takes no array that is read only or turned round
+            else:
+                view.copy_(tensor)
 
     def content(self, metadata: dict[str, str]) -> list[bytes | memoryview]:
         """Return the bytes of the file: a header, and this memory itself."""
@@ -57,23 +64,26 @@ class Snapshot:
 
     skeleton: Plain
     arenas: dict[str, Arena]
+    """By the name of the file."""
 
     def files(self) -> dict[str, list[bytes | memoryview]]:
         """Return the content of each file, by name."""
         text = json.dumps(self.skeleton, allow_nan=False, separators=(",", ":")).encode()
-        tensors = {f"{part}.safetensors": arena.content({"format": "pt"}) for part, arena in self.arenas.items()}
-        return {"state.json": [text], **tensors}
+        return {"state.json": [text], **{file: arena.content({"format": "pt"}) for file, arena in self.arenas.items()}}
 
     def require_finite(self, parts: Iterable[str]) -> None:
         """Refuse a snapshot with a NaN or an infinity in one of these parts: nobody can go on from it."""
         for part in parts:
-            broken = self.arenas[part].non_finite() if part in self.arenas else []
+            broken = [name for arena in self._of(part) for name in arena.non_finite()]
             if broken:
                 raise NonFiniteError(
                     f"The checkpoint was not written: the {part} holds NaN or infinity in {', '.join(broken[:5])}"
                     f"{f' and {len(broken) - 5} more' if len(broken) > 5 else ''}. "
                     "Resume from the checkpoint before, with a smaller learning rate."
                 )
+
+    def _of(self, part: str) -> list[Arena]:
+        return [arena for file, arena in self.arenas.items() if file.partition(".")[0].partition("-")[0] == part]
 
 
 class SnapshotBuffers:
@@ -84,14 +94,48 @@ class SnapshotBuffers:
 
     def take(self, state: Plain, parts: Parts) -> Snapshot:
         """Copy a state; its containers are copied too, so nothing in the snapshot is shared with training."""
+        require_plain(state, "")  # here, where the place is known; the writer's thread would only say what, not where
         taken = Disassembly(state, parts)
+        used: dict[str, Arena] = {}
         for part, tensors in taken.tensors.items():
-            layout = Layout.of({name: _kind(name, tensor) for name, tensor in tensors.items()})
-            arena = self._arenas.get(part)
-            if arena is None or arena.layout != layout:
-                arena = self._arenas[part] = Arena(layout)
-            arena.copy(tensors)
-        return Snapshot(taken.skeleton, {part: self._arenas[part] for part in taken.tensors})
+            for file, layout in _files(part, tensors):
+                used[file] = self._arena(file, layout)
+                used[file].copy(tensors)
+        self._arenas = used  # those of files that are no longer written go
+        return Snapshot(taken.skeleton, dict(used))
+
+    def reserve(self, state: Plain, parts: Parts) -> None:
+        """Get hold of the memory for the snapshots of such a state before the first one is due."""
+        for part, tensors in Disassembly(state, parts).tensors.items():
+            for file, layout in _files(part, tensors):
+                self._arena(file, layout).memory.zero_()
+
+    def _arena(self, file: str, layout: Layout) -> Arena:
+        arena = self._arenas.get(file)
+        if arena is None or arena.layout != layout:
+            arena = self._arenas[file] = Arena(layout)
+        return arena
+
+
+def _files(part: str, tensors: Mapping[str, Any]) -> list[tuple[str, Layout]]:
+    """Return the files of a part and what lies in each: the weights in one, all else in pieces.
+
+    Pieces are hashed side by side when they are read; the weights stay together, for others to use.
+    """
+    kinds = {name: _kind(name, tensor) for name, tensor in tensors.items()}
+    groups: list[dict[str, tuple[str, tuple[int, ...]]]] = [{}]
+    size = 0
+    for name in sorted(kinds):
+        bytes_ = tensors[name].nbytes
+        if part != WHOLE_PART and groups[-1] and size + bytes_ > PIECE_BYTES:
+            groups.append({})
+            size = 0
+        groups[-1][name] = kinds[name]
+        size += bytes_
+    layouts = [Layout.of(group) for group in groups]
+    if len(layouts) == 1:
+        return [(f"{part}.safetensors", layouts[0])]
+    return [(f"{part}-{number:05d}.safetensors", layout) for number, layout in enumerate(layouts, start=1)]
 
 
 def _kind(name: str, tensor: Any) -> tuple[str, tuple[int, ...]]:

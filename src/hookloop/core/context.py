@@ -160,6 +160,10 @@ class HookContext:
         if self._manager is not None:
             self._manager.note_failure(error)
 
+    def request_skip(self) -> None:
+        """Ask that the coming optimizer step is not taken; ``gradients`` is the last event to ask at."""
+        self.state.skip_optimizer_step = True
+
     def log(self, metrics: Mapping[str, Live]) -> None:
         """Record metrics under the given names, with the clocks of this moment."""
         if metrics:

@@ -31,6 +31,9 @@ class Workload(Protocol):
     It may also say, for its checkpoints: ``parts`` (branches of its state that get a file of their own, such as
     ``{"model": ("learner", "policy")}``), ``progress_clock`` (what its checkpoints are counted in; epochs by
     default), ``exactness`` and ``inexact_because`` (what a resume promises; bit-exact by default).
+
+    One that can go on from a state with other random numbers than before also has ``perturb(seed: int)``, which
+    seeds its random streams anew; see ``TrainingLoop.roll_back``.
     """
 
     def is_finished(self, loop: TrainingLoop) -> bool:
@@ -108,6 +111,7 @@ class TrainingLoop:
         self._signals = SignalWatch(second_signal)
         self._time_ns = time_ns
         self._is_running = False
+        self._may_step = True
         self.context.loop = self
         self.hooks.bind(self.context)
 
@@ -119,7 +123,7 @@ class TrainingLoop:
             raise WorkloadError("This loop is running already; make a second one for a second run.")
         self._is_running = True
         self._signals.received = None
-        self._forget_interrupt()
+        self._forget_signal()
         if self._watches_signals:
             with self._signals:
                 return self._run()
@@ -159,13 +163,30 @@ class TrainingLoop:
                 f"The saved loop has version {saved.get('version')!r}; this hookloop reads version {LOOP_VERSION}."
             )
         self.state.load_state_dict(saved["state"])
+        self._forget_signal()
         self.state.outcome = None
-        self._forget_interrupt()
         self.state.attempt += 1
         self.workload.load_state_dict(saved["workload"])
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
         self.context.metrics = dict(saved.get("metrics", {}))
         load_global_random(saved["random"])  # last: nothing above may draw from what was restored
+
+    def roll_back(self, saved: Mapping[str, Plain], seed: int) -> None:
+        """Go back to a saved state in the middle of a run, and on from there with the random numbers of ``seed``.
+
+        With the same ones an exact run would only do the same again. What is not undone: the time spent, the
+        attempt, a request to stop. A hook may call this at ``epoch_end``; those after it see the state gone back to.
+        """
+        self.hooks.join(self.context)  # what background hooks found belongs to the epochs that are undone
+        attempt, stop, seconds = self.state.attempt, self.state.stop, self.clocks.refresh_seconds()
+        self.load_state_dict(saved, strict=False)
+        self.state.attempt = attempt
+        self.state.stop = stop if stop is not None else self.state.stop
+        self.clocks.seconds = seconds
+        self.clocks.start(self._time_ns)
+        perturb = getattr(self.workload, "perturb", None)
+        if callable(perturb):
+            perturb(seed)
 
     # What the workload tells
 
@@ -207,12 +228,25 @@ class TrainingLoop:
         self.context.batch_idx = self.state.mb_idx
         self.emit.minibatch_start(self.context)
 
-    def gradients(self) -> None:
-        """Tell that gradients are whole: after backward and unscale, before clipping."""
+    def gradients(self, loss: object = None) -> bool:
+        """Tell that gradients are whole, after backward and unscale, before clipping; and whose they are.
+
+        Returns:
+            Whether to step along them. If not, a hook has asked to leave this step out: zero them and go on.
+        """
+        self.context.loss = loss
         self.emit.gradients(self.context)
+        self._may_step = not self.state.skip_optimizer_step
+        self.state.skip_optimizer_step = False
+        return self._may_step
 
     def optimizer_step(self) -> None:
         """Count an optimizer step, after it and before gradients are zeroed."""
+        if not self._may_step:
+            raise WorkloadError(
+                "The workload took an optimizer step that a hook had asked to leave out; step only where "
+                "loop.gradients() returns True."
+            )
         self.clocks.optimizer_steps += 1
         self.emit.optimizer_step(self.context)
 
@@ -321,8 +355,8 @@ class TrainingLoop:
                 self.clocks.stop()
                 self._is_running = False
 
-    def _forget_interrupt(self) -> None:
-        """Drop the request of a signal: it ended an attempt, not the run."""
+    def _forget_signal(self) -> None:
+        """Let the run go on after an interrupt, which ends an attempt, not the run."""
         if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
             self.state.stop = None
 

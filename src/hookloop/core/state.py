@@ -53,6 +53,8 @@ class TrainerState:
     """Set by a loss to end the collection of this epoch."""
     stop_update_epoch: bool = False
     """Set by a loss to end the optimisation of this epoch, for example on a large KL divergence."""
+    skip_optimizer_step: bool = False
+    """Set by ``ctx.request_skip``: the next optimizer step is not taken."""
     training_env_id: int = 0
 
     rollout_stats: dict[str, Plain] = field(default_factory=dict[str, Plain])

@@ -5,6 +5,7 @@ from hookloop.hooks.checkpoint import CheckpointHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.logging import LoggingHook
+from hookloop.hooks.nan_guard import NanGuardHook
 from hookloop.hooks.progress import ProgressHook
 from hookloop.hooks.time_limit import TimeLimitHook
 
@@ -16,6 +17,7 @@ __all__ = [
     "HookContext",
     "HookManager",
     "LoggingHook",
+    "NanGuardHook",
     "PeriodicHook",
     "ProgressHook",
     "TimeLimitHook",

@@ -93,13 +93,18 @@ class SaveHook:
                 "go on with it (resume=True), or choose another folder."
             )
 
+    def on_training_start(self, ctx: HookContext) -> None:
+        """Get hold of the memory for snapshots while the first epoch is trained."""
+        loop = _loop_of(ctx)
+        self._manager.reserve(loop.state_dict(), parts=_parts(loop))
+
     def on_epoch_start(self, ctx: HookContext) -> None:
         """Tell of checkpoints that have become durable meanwhile."""
         self._deliver(ctx)
 
     def on_epoch_end(self, ctx: HookContext) -> None:
         """Save."""
-        self._deliver(ctx, wait=True)
+        self._deliver(ctx, wait=self._manager.when_busy == "wait")
         self._save(ctx, "periodic")
         self._deliver(ctx)
 
@@ -117,9 +122,8 @@ class SaveHook:
 
     def _save(self, ctx: HookContext, kind: Kind) -> None:
         loop = _loop_of(ctx)
-        parts = {part: ("workload", *path) for part, path in getattr(loop.workload, "parts", {}).items()}
         try:
-            self._manager.save(loop.state_dict(), _describe(ctx, kind), parts=parts)
+            self._manager.save(loop.state_dict(), _describe(ctx, kind), parts=_parts(loop))
         except CheckpointWriteError as error:
             self._tolerate(error, ctx, is_last=kind != "periodic")
 
@@ -163,11 +167,13 @@ class PublishHook:
         epoch = checkpoint.manifest.epochs
         if not is_last and epoch // self._interval <= self.published_epoch // self._interval:
             return
-        self._take_over(ctx, wait=is_last)
-        if self._publisher.start(checkpoint):
-            self.published_epoch = epoch
-        if is_last:
-            self._take_over(ctx, wait=True)
+        try:
+            self._take_over(ctx, wait=is_last)
+        finally:  # whatever has become of the one before
+            if self._publisher.start(checkpoint):
+                self.published_epoch = epoch
+            if is_last:
+                self._take_over(ctx, wait=True)
 
     def on_epoch_start(self, ctx: HookContext) -> None:
         """Note what has been published meanwhile."""
@@ -196,6 +202,10 @@ def _loop_of(ctx: HookContext) -> TrainingLoop:
     if ctx.loop is None:
         raise CheckpointError("A CheckpointHook saves the state of a TrainingLoop; run it in one.")
     return ctx.loop
+
+
+def _parts(loop: TrainingLoop) -> dict[str, tuple[str, ...]]:
+    return {part: ("workload", *path) for part, path in getattr(loop.workload, "parts", {}).items()}
 
 
 def _describe(ctx: HookContext, kind: Kind) -> Description:

@@ -25,6 +25,7 @@ _HOMES = {
     "Policy": "hookloop.rl.policies",
     "RLConfig": "hookloop.rl.config",
     "SharedLossData": "hookloop.rl.losses",
+    "StateDependentExploration": "hookloop.rl.config",
     "TrainResult": "hookloop.rl.trainer",
     "Trainer": "hookloop.rl.trainer",
     "TrainerConfig": "hookloop.rl.config",
@@ -43,6 +44,7 @@ __all__ = [
     "Policy",
     "RLConfig",
     "SharedLossData",
+    "StateDependentExploration",
     "TrainResult",
     "Trainer",
     "TrainerConfig",
@@ -55,7 +57,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from hookloop.rl.build import build_trainer
-    from hookloop.rl.config import RLConfig, TrainerConfig
+    from hookloop.rl.config import RLConfig, StateDependentExploration, TrainerConfig
     from hookloop.rl.envs import make_envs, wrap_envs
     from hookloop.rl.experience import Experience
     from hookloop.rl.losses import PPO, Kickstart, Loss, SharedLossData, epoch_gate

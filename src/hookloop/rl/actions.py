@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hookloop.errors import HookloopError
+from hookloop.errors import ConfigError, HookloopError
 from hookloop.rl.specs import ActionSpec, ContinuousActions, DiscreteActions, MultiDiscreteActions
 
 FEW_CHOICES = 32  # from here on, the order of the axes in memory matters the other way round
@@ -234,7 +234,7 @@ class DiagonalGaussian(ActionHead):
     def sample(self, parameters: Tensor, mask: Tensor | None, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw actions; all randomness comes from the generator."""
         self._refuse(mask)
-        means, log_deviations = parameters.detach().split(self.size, 1)
+        means, log_deviations = self._both(parameters.detach())
         noise = torch.empty_like(means).normal_(generator=generator)
         actions = torch.addcmul(means, log_deviations.exp(), noise)
         log_probs = torch.add(log_deviations, noise.square_(), alpha=0.5).sum(1).add_(self._constant).neg_()
@@ -248,7 +248,7 @@ class DiagonalGaussian(ActionHead):
     def score(self, parameters: Tensor, actions: Tensor, mask: Tensor | None = None) -> Score:
         """Return log-densities and entropy."""
         self._refuse(mask)
-        means, log_deviations = parameters.split(self.size, 1)
+        means, log_deviations = self._both(parameters)
         precisions = log_deviations.neg().exp_()
         distances = torch.sub(actions.reshape(-1, self.size), means).mul_(precisions)
         width = log_deviations.sum(1)
@@ -261,7 +261,7 @@ class DiagonalGaussian(ActionHead):
         """Return log_probs_grad times the distance, and its square less 1 plus entropy_grad."""
         distances, precisions = saved
         gradient = distances.new_zeros((distances.shape[0], self.num_parameters))
-        means, log_deviations = gradient.split(self.size, 1)
+        means, log_deviations = self._both(gradient)
         if log_probs_grad is not None:
             torch.mul(distances, precisions, out=means).mul_(log_probs_grad.unsqueeze(1))
             torch.mul(distances, distances, out=log_deviations).sub_(1).mul_(log_probs_grad.unsqueeze(1))
@@ -272,8 +272,8 @@ class DiagonalGaussian(ActionHead):
     def divergence(self, parameters: Tensor, other: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the sum of the entries' divergences."""
         self._refuse(mask)
-        means_p, logs_p = parameters.split(self.size, 1)
-        means_q, logs_q = other.split(self.size, 1)
+        means_p, logs_p = self._both(parameters)
+        means_q, logs_q = self._both(other)
         spread = (2 * (logs_p - logs_q)).exp() + (means_p - means_q).square() * (-2 * logs_q).exp()
         return (logs_q - logs_p + 0.5 * (spread - 1)).sum(1)
 
@@ -285,9 +285,31 @@ class DiagonalGaussian(ActionHead):
     def _constant(self) -> float:
         return self.size * HALF_LOG_TWO_PI
 
+    def _both(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        return parameters[:, : self.size], parameters[:, self.size : 2 * self.size]
+
     def _refuse(self, mask: Tensor | None) -> None:
         if mask is not None:
             raise MaskError(MASKED_GAUSSIAN)
+
+
+class StateDependentGaussian(DiagonalGaussian):
+    """The same, with the features that held noise is made of after the log-deviations; no score depends on them."""
+
+    def __init__(self, spec: ActionSpec, num_features: int) -> None:
+        super().__init__(require_continuous(spec))
+        self.num_features = num_features
+        self.num_parameters += num_features
+
+
+def require_continuous(spec: ActionSpec) -> ContinuousActions:
+    """Return the spec if noise can be added to its actions, and refuse it otherwise."""
+    if not isinstance(spec, ContinuousActions):
+        raise ConfigError(
+            f"State-dependent exploration adds noise to continuous actions, but the environment takes {spec}; "
+            "set policy.exploration.kind=gaussian, the default, which lets choices follow their probabilities."
+        )
+    return spec
 
 
 class _Evaluate(torch.autograd.Function):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -51,6 +52,7 @@ class Collector:
         self._storing = [loss for loss in losses if _stores(loss)]
         self._segment_length = segment_length
         self._state = policy.initial_state(envs.num_envs) if policy.is_recurrent else None
+        self._noise = policy.held_noise(envs.num_envs)
         self._segment_states: list[Any] = []
         self._starts = np.empty(envs.num_envs, dtype=bool)
 
@@ -59,6 +61,8 @@ class Collector:
         experience, envs = self.experience, self.envs
         experience.begin()
         self._segment_states.clear()
+        if self._noise is not None:
+            self._noise.begin()
         finished: list[Episode] = []
         with loop.rollout():
             for step in range(experience.horizon):
@@ -67,8 +71,10 @@ class Collector:
                 self._store(step)
                 experience.steps = step + 1
                 if envs.finished:
-                    finished.extend(envs.finished)
-                    self.recent.extend((episode.return_, episode.length) for episode in envs.finished)
+                    # A return that is not finite would make every mean with it, and what is saved, the same.
+                    ended = [episode for episode in envs.finished if math.isfinite(episode.return_)]
+                    finished.extend(ended)
+                    self.recent.extend((episode.return_, episode.length) for episode in ended)
                 num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else envs.num_envs
                 loop.step(env_steps=num_steps, episodes=len(envs.finished))
                 if loop.state.stop_rollout:
@@ -91,6 +97,7 @@ class Collector:
             "generator": self.generator.get_state().clone(),
             "recent": [[return_, length] for return_, length in self.recent],
             "memory": [] if self._state is None else [tensor.clone() for tensor in _leaves(self._state)],
+            "noise": {} if self._noise is None else self._noise.state_dict(),
         }
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
@@ -101,6 +108,8 @@ class Collector:
         if self._state is not None:
             memory = iter(saved["memory"])
             self._state = _map_state(lambda _tensor: next(memory).clone(), self._state)
+        if self._noise is not None:
+            self._noise.load_state_dict(saved["noise"])
 
     def _act(self, step: int, loop: TrainingLoop) -> np.ndarray[Any, Any]:
         experience, envs = self.experience, self.envs
@@ -119,7 +128,8 @@ class Collector:
             if step % self._segment_length == 0:
                 self._segment_states.append(_map_state(torch.clone, self._live_state()))
         obs = experience.observation_at(step)
-        acted = self.policy.act(obs, mask=masks, state=self._live_state(), generator=self.generator)
+        state, noise = self._live_state(), self._noise
+        acted = self.policy.act(obs, mask=masks, state=state, generator=self.generator, noise=noise)
         self._state = acted.state
         actions = acted.actions.numpy()
         arrays["actions"][step] = actions
@@ -160,8 +170,9 @@ class Collector:
         """Return the policy's memory, emptied where a new episode begins."""
         if self._state is None:
             return None
-        going_on = torch.from_numpy(~self._episode_starts())
-        return _map_state(lambda tensor: tensor * going_on.view(-1, *[1] * (tensor.dim() - 1)), self._state)
+        # Filled, not multiplied: a memory that is not finite ends with its episode.
+        starts = torch.from_numpy(self._episode_starts())
+        return _map_state(lambda tensor: tensor.masked_fill(_beside(starts, tensor), 0.0), self._state)
 
 
 def _stores(loss: Loss) -> bool:
@@ -172,6 +183,11 @@ def _rows_of(obs: Any, indices: Tensor) -> Tensor | dict[str, Tensor]:
     if isinstance(obs, dict):
         return {name: torch.from_numpy(values).index_select(0, indices) for name, values in obs.items()}
     return torch.from_numpy(obs).index_select(0, indices)
+
+
+def _beside(flags: Tensor, tensor: Tensor) -> Tensor:
+    """Return one flag per row in a shape that goes with a tensor's."""
+    return flags.view(-1, *[1] * (tensor.dim() - 1))
 
 
 def _leaves(state: Any) -> list[Tensor]:

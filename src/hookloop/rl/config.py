@@ -27,12 +27,33 @@ class EnvConfig(Settings):
     )
 
 
+class GaussianExploration(Settings):
+    """Continuous actions are drawn anew at every step; choices follow their probabilities."""
+
+    kind: Literal["gaussian"] = "gaussian"
+
+
+class StateDependentExploration(Settings):
+    """Continuous actions get noise that is a function of the state, the same one for several steps (gSDE)."""
+
+    kind: Literal["state-dependent"] = "state-dependent"
+    resample_steps: int | None = Field(
+        default=None, ge=1, description="Steps a noise matrix is kept; null keeps it for a whole rollout"
+    )
+    initial_log_std: float = Field(default=0.0, description="First log-deviation of the entries of a noise matrix")
+
+
+Exploration = GaussianExploration | StateDependentExploration
+GAUSSIAN = GaussianExploration()
+
+
 class PolicyConfig(Settings):
-    """The policy's network."""
+    """The policy's network, and how it explores."""
 
     hidden: tuple[int, ...] = Field(default=(64, 64), description="Widths of the hidden layers")
     activation: Literal["tanh", "relu"] = Field(default="tanh", description="Between the layers")
     memory: Literal["none", "gru", "lstm"] = Field(default="none", description="A recurrent cell, for what is not seen")
+    exploration: Exploration = Field(default=GAUSSIAN, discriminator="kind", description="Noise of continuous actions")
 
 
 class OptimizerConfig(Settings):
@@ -76,13 +97,31 @@ class PPOConfig(Settings):
     train_schedule: str | None = Field(default=None, description="When it takes part in training")
 
 
+class KickstartConfig(Settings):
+    """A trained policy that teaches, usually in the first epochs."""
+
+    kind: Literal["kickstart"] = "kickstart"
+    teacher: str = Field(description="The run that teaches: its name, or its path")
+    checkpoint: str = Field(default="latest", description="Which of its checkpoints")
+    coefficient: float = Field(default=1.0, ge=0, description="Weight of the distance between action distributions")
+    value_coefficient: float = Field(default=0.0, ge=0, description="Weight of the distance between values")
+    rollout_schedule: str | None = Field(default=None, description="When it takes part in collection")
+    train_schedule: str | None = Field(default=None, description="When it takes part in training")
+
+
+LossConfig = Annotated[PPOConfig | KickstartConfig, Field(discriminator="kind")]
+
+
 class RLConfig(Settings):
     """A whole run: what a recipe returns and ``hookloop train`` carries out."""
 
     total_env_steps: int = Field(default=100_000, ge=1, description="Environment steps in all")
     env: EnvConfig
     policy: PolicyConfig = PolicyConfig()
-    losses: dict[str, PPOConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
+    losses: dict[str, LossConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
     checkpoints: CheckpointConfig = CheckpointConfig()
+    nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
+        default="stop", description="What to do about numbers that are not finite"
+    )
     stop_at_return: float | None = Field(default=None, description="Stop once the mean of 100 episodes reaches this")

@@ -58,6 +58,7 @@ class Learner:
         self.gae_lambda = gae_lambda
         self.accumulate_minibatches = accumulate_minibatches
         self._waiting = 0  # minibatches whose gradients have not been stepped along yet
+        self._waiting_loss: Tensor | None = None
 
     def estimate(self, experience: Experience, last_values: Tensor) -> None:
         """Write advantages and returns into the experience."""
@@ -81,6 +82,8 @@ class Learner:
         """Optimise on what was collected and return the mean statistics of every loss."""
         with loop.train_phase():
             for _ in range(self.update_epochs):
+                if loop.state.stop_update_epoch:
+                    break
                 for minibatch in self.sampler.passes(self.generator, has_fillers=has_fillers, states=states):
                     self._train_on(minibatch, loop)
                     if loop.state.stop_update_epoch:
@@ -89,8 +92,6 @@ class Learner:
                 loop.update_epoch_done()
                 for loss in self.losses:
                     loss.end_pass(loop.state)
-                if loop.state.stop_update_epoch:
-                    break
         return {f"{loss.name}/{name}": value for loss in self.losses for name, value in loss.statistics.means().items()}
 
     def state_dict(self) -> dict[str, Plain]:
@@ -114,11 +115,13 @@ class Learner:
         loop.minibatch_start(minibatch)
         total = self._differentiate(minibatch, loop.state)
         # With all losses switched off there is nothing to differentiate: the step is skipped, not crashed into.
+        total = None if total is None else total.detach()
         if total is not None:
+            self._waiting_loss = total if self._waiting_loss is None else self._waiting_loss + total
             self._waiting += 1
             if self._waiting == self.accumulate_minibatches:
                 self._step_if_waiting(loop)
-        loop.minibatch_end(None if total is None else total.detach())
+        loop.minibatch_end(total)
 
     def _differentiate(self, minibatch: Minibatch, state: TrainerState) -> Tensor | None:
         """Write or add the gradients of the sum of all losses; return the sum, None if all are switched off."""
@@ -140,9 +143,11 @@ class Learner:
     def _step_if_waiting(self, loop: TrainingLoop) -> None:
         if not self._waiting:
             return
-        self._waiting = 0
-        loop.gradients()
-        self.optimizer.clip()
-        self.optimizer.step()
-        loop.optimizer_step()
-        self.optimizer.zero_grad()
+        loss, self._waiting, self._waiting_loss = self._waiting_loss, 0, None
+        try:
+            if loop.gradients(loss):
+                self.optimizer.clip()
+                self.optimizer.step()
+                loop.optimizer_step()
+        finally:
+            self.optimizer.zero_grad()  # also when a hook has stopped the run here: another may follow

@@ -43,16 +43,32 @@ class FlatAdam:
         self._first = torch.zeros_like(self.gradients)
         self._second = torch.zeros_like(self.gradients)
         self._steps = torch.zeros((), dtype=torch.float32, device=self.flat.device)
+        self._norm: Tensor | None = None
+        self._normed_version = -1
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that a step changes: parameters, both moments, and the count of steps."""
+        return self.flat.data, self._first, self._second, self._steps
 
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
+        self._norm = None
         self.gradients.zero_()
+
+    def gradient_norm(self) -> Tensor:
+        """Return the norm of all gradients; who asks before they are clipped spares ``clip`` the work."""
+        norm = self._norm
+        if norm is None or self._normed_version != self.gradients._version:
+            norm = self._norm = torch.linalg.vector_norm(self.gradients)
+            self._normed_version = self.gradients._version
+        return norm
 
     def clip(self) -> Tensor | None:
         """Scale the gradients down to the largest norm allowed and return the norm they had."""
         if self.max_grad_norm is None:
             return None
-        norm = torch.linalg.vector_norm(self.gradients)
+        norm, self._norm = self.gradient_norm(), None
         self.gradients.mul_((self.max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
         return norm
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hookloop.core import TrainingLoop
+from hookloop.core import TrainingLoop, derive_seed
 from hookloop.rl.collector import Collector
 from hookloop.rl.learner import Learner
 
@@ -51,7 +52,8 @@ class RLWorkload:
         losses = learner.learn(loop, has_fillers=collector.envs.has_fillers, states=states)
         loop.clocks.policy_version += 1
         loop.state.rollout_stats = dict(episodes)
-        loop.state.loss_stats = losses
+        # What is saved must be finite; a mean over a minibatch that was not is shown, below, and not saved.
+        loop.state.loss_stats = {name: value for name, value in losses.items() if math.isfinite(value)}
         loop.context.metrics = {**self._returns(), **{f"loss/{name}": value for name, value in losses.items()}}
 
     def mean_return(self) -> float | None:
@@ -67,6 +69,11 @@ class RLWorkload:
         """Go on from a saved state."""
         self.collector.load_state_dict(saved["collector"])
         self.learner.load_state_dict(saved["learner"])
+
+    def perturb(self, seed: int) -> None:
+        """Act and sample with other random numbers from here on; the environments stay as they are."""
+        self.collector.generator.manual_seed(derive_seed(seed, "act"))
+        self.learner.generator.manual_seed(derive_seed(seed, "sample"))
 
     def _returns(self) -> dict[str, float]:
         recent = self.collector.recent

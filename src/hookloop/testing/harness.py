@@ -100,11 +100,13 @@ class Harness:
         self.fire("step_end", **fields)
 
     def minibatch(self, **fields: Any) -> None:
-        """Fire the four events of a minibatch."""
+        """Fire the four events of a minibatch; no ``optimizer_step`` if a hook asks to skip it."""
         self.fire("minibatch_start", **fields)
         self.fire("gradients")
-        self.advance(optimizer_steps=1)
-        self.fire("optimizer_step")
+        if not self.state.skip_optimizer_step:
+            self.advance(optimizer_steps=1)
+            self.fire("optimizer_step")
+        self.state.skip_optimizer_step = False
         self.advance(minibatches=1)
         self.fire("minibatch_end")
 

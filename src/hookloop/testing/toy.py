@@ -53,10 +53,10 @@ class ToyWorkload:
                 loop.minibatch_start(batch)
                 loss, gradients = self._loss_and_gradients(batch)
                 loop.context.values["gradients"] = gradients
-                loop.gradients()
-                self.slope -= self.learning_rate * gradients[0]
-                self.intercept -= self.learning_rate * gradients[1]
-                loop.optimizer_step()
+                if loop.gradients(loss):
+                    self.slope -= self.learning_rate * gradients[0]
+                    self.intercept -= self.learning_rate * gradients[1]
+                    loop.optimizer_step()
                 loop.minibatch_end(loss)
             loop.update_epoch_done()
         self.losses.append(loss)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hookloop.config.overrides import apply_overrides, origins
 from hookloop.errors import ConfigError
-from hookloop.rl.config import EnvConfig, PPOConfig, RLConfig, TrainerConfig
+from hookloop.rl.config import GAUSSIAN, EnvConfig, PPOConfig, RLConfig, StateDependentExploration, TrainerConfig
 from hookloop.rl.values import Cosine, Linear
 
 
@@ -46,6 +46,15 @@ def test_another_kind_starts_with_settings_of_its_own() -> None:
     assert changed.trainer.values == {"optimizer.learning_rate": Cosine(0.01)}
 
 
+def test_another_exploration_is_chosen_by_its_kind_and_back() -> None:
+    by_state = apply_overrides(
+        recipe(), ["policy.exploration.kind=state-dependent", "policy.exploration.resample_steps=4"]
+    )
+
+    assert by_state.policy.exploration == StateDependentExploration(resample_steps=4)
+    assert apply_overrides(by_state, ["policy.exploration.kind=gaussian"]).policy.exploration == GAUSSIAN
+
+
 @pytest.mark.parametrize(
     ("override", "words"),
     [
@@ -57,6 +66,8 @@ def test_another_kind_starts_with_settings_of_its_own() -> None:
         ("env.num_envs", "is no override; write NAME=VALUE"),
         ("=3", "is no override"),
         ("policy.hidden=[1,", "is no JSON"),
+        ("policy.exploration.kind=gausian", "policy.exploration is .*'gaussian', 'state-dependent'"),
+        ("policy.exploration.resample_steps=4", "resample_steps is not a setting"),
     ],
 )
 def test_a_wrong_override_is_refused_by_name_with_the_nearest_right_one(override: str, words: str) -> None:

@@ -89,3 +89,21 @@ def test_a_save_of_another_network_is_refused() -> None:
 
     with pytest.raises(HookStateError, match="another network"):
         FlatAdam(nn.Linear(3, 2)).load_state_dict(saved)
+
+
+def test_a_norm_that_was_asked_for_is_not_used_for_gradients_that_have_changed_since() -> None:
+    asked, not_asked = network(), network()
+    optimizers = [FlatAdam(net, learning_rate=1e-2, max_grad_norm=0.5) for net in (asked, not_asked)]
+    for net in (asked, not_asked):
+        net(torch.ones(4, 3)).square().sum().backward()
+
+    before = optimizers[0].gradient_norm()
+    assert optimizers[0].gradient_norm() is before
+    for net in (asked, not_asked):
+        for parameter in net.parameters():
+            assert parameter.grad is not None
+            parameter.grad.mul_(3)
+    norms = [optimizer.clip() for optimizer in optimizers]
+
+    assert torch.equal(norms[0], norms[1])
+    assert torch.equal(optimizers[0].gradients, optimizers[1].gradients)

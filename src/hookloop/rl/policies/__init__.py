@@ -24,6 +24,7 @@ A network with memory has ``is_recurrent = True``, ``initial_state(num_envs)`` a
 
 from hookloop.rl.policies.base import Acted, Evaluated, NetworkOutputError, Policy
 from hookloop.rl.policies.by_hand import DifferentiatesItself, Scored
+from hookloop.rl.policies.deviations import state_dependent_parameters
 from hookloop.rl.policies.encoded import ActorCriticHeads, CnnActorCritic, EncodedActorCritic
 from hookloop.rl.policies.encoders import (
     CodeEncoder,
@@ -33,6 +34,7 @@ from hookloop.rl.policies.encoders import (
     VectorEncoder,
     observation_encoder,
 )
+from hookloop.rl.policies.held_noise import HeldNoise
 from hookloop.rl.policies.make import make_policy
 from hookloop.rl.policies.mlp import MlpActorCritic
 from hookloop.rl.policies.recurrent import RecurrentActorCritic
@@ -47,6 +49,7 @@ __all__ = [
     "EncodedActorCritic",
     "Encoder",
     "Evaluated",
+    "HeldNoise",
     "ImageEncoder",
     "MlpActorCritic",
     "NetworkOutputError",
@@ -56,4 +59,5 @@ __all__ = [
     "VectorEncoder",
     "make_policy",
     "observation_encoder",
+    "state_dependent_parameters",
 ]

@@ -12,9 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.errors import ConfigError, HookloopError
-from hookloop.rl.actions import ActionHead, action_head
+from hookloop.rl.actions import ActionHead, StateDependentGaussian, action_head
+from hookloop.rl.config import GAUSSIAN, Exploration, StateDependentExploration
 from hookloop.rl.policies.by_hand import DifferentiatesItself, Scored, run_and_score
 from hookloop.rl.policies.drawing import draws_for
+from hookloop.rl.policies.held_noise import HeldNoise
 from hookloop.rl.specs import ActionSpec, ArraySpec, ObservationSpec
 
 Obs: TypeAlias = Tensor | Mapping[str, Tensor]
@@ -61,6 +63,9 @@ class Policy(nn.Module):
     ``forward(obs, state, starts) -> (parameters, values, state)`` over sequences: observations [T, B, ...], ``starts``
     [T, B] True where an episode begins and the memory must be empty, parameters [T, B, P], values [T, B].
 
+    A network that explores by state has ``exploration``, a ``StateDependentExploration``, and ``log_deviations``
+    [H, A], those of its noise matrices; its parameters are ``state_dependent_parameters`` of its H features.
+
     Args:
         network: What looks at observations.
         action_spec: What the environment takes.
@@ -80,7 +85,8 @@ class Policy(nn.Module):
         self.network = network
         self.action_spec = action_spec
         self.observation_spec = observation_spec
-        self.head: ActionHead = action_head(action_spec)
+        self.exploration: Exploration = getattr(network, "exploration", GAUSSIAN)
+        self.head = self._make_head()
         self.is_recurrent = bool(getattr(network, "is_recurrent", False))
         self.check_masks = check_masks
         # Asked once: looking up a protocol costs as much as a small layer.
@@ -120,6 +126,7 @@ class Policy(nn.Module):
         mask: Tensor | None = None,
         state: State | None = None,
         starts: Tensor | None = None,
+        noise: HeldNoise | None = None,
         greedy: bool = False,
     ) -> Acted:
         """Choose actions [B, ...]; what is returned may be overwritten by the next call, so store a copy.
@@ -130,6 +137,8 @@ class Policy(nn.Module):
             mask: bool [B, A], True where an action is legal.
             state: A recurrent network's memory; None is an empty one. Others ignore it.
             starts: bool [B], True where the memory must be emptied first; None if the caller has done so.
+            noise: From ``held_noise``, for exploration that depends on the state; None draws each action anew, from
+                the same distribution.
             greedy: Take the likeliest action.
         """
         if mask is not None and self.check_masks:
@@ -143,7 +152,7 @@ class Policy(nn.Module):
             with torch.inference_mode():
                 parameters, values = self.forward(obs)
             values = values.clone()  # a tensor of inference mode could not become part of a graph later
-        return Acted(*self._choose(parameters, mask, generator, greedy), values, state)
+        return Acted(*self._choose(parameters, mask, generator, noise, greedy), values, state)
 
     def evaluate(
         self,
@@ -199,6 +208,13 @@ class Policy(nn.Module):
         initial: Callable[[int], State] = self.network.initial_state  # type: ignore[assignment]  # part of the protocol
         return initial(num_envs)
 
+    def held_noise(self, num_envs: int) -> HeldNoise | None:
+        """Return noise for so many environments if exploration depends on the state; its owner saves it."""
+        if not isinstance(self.exploration, StateDependentExploration):
+            return None
+        head, log_deviations = cast(StateDependentGaussian, self.head), self._noise_log_deviations
+        return HeldNoise(head, log_deviations, num_envs=num_envs, resample_steps=self.exploration.resample_steps)
+
     @property
     def state_spec(self) -> StateSpec | None:
         """Shape and dtype of the memory for one environment, in the form of the memory; None without one."""
@@ -208,9 +224,26 @@ class Policy(nn.Module):
         """Return what must be stored for each step for this policy to be trained, besides observations and actions."""
         return {"starts": ArraySpec((), "bool")} if self.is_recurrent else {}
 
+    def _make_head(self) -> ActionHead:
+        if isinstance(self.exploration, StateDependentExploration):
+            return StateDependentGaussian(self.action_spec, self._noise_log_deviations.shape[0])
+        return action_head(self.action_spec)
+
+    @property
+    def _noise_log_deviations(self) -> Tensor:
+        return cast(Tensor, self.network.log_deviations)
+
     def _choose(
-        self, parameters: Tensor, mask: Tensor | None, generator: torch.Generator, greedy: bool
+        self,
+        parameters: Tensor,
+        mask: Tensor | None,
+        generator: torch.Generator,
+        noise: HeldNoise | None,
+        greedy: bool,
     ) -> tuple[Tensor, Tensor]:
+        if noise is not None and not greedy:
+            with torch.no_grad():
+                return noise.draw(parameters, self._noise_log_deviations, mask, generator)
         if not greedy and self._draws is not None and parameters.is_cpu and parameters.dtype is torch.float32:
             return self._draws.draw(parameters, mask, generator)
         with torch.no_grad():

@@ -112,7 +112,7 @@ class GaussianDraws:
         if mask is not None:
             raise MaskError(MASKED_GAUSSIAN)
         both_AB = parameters.numpy().T
-        means_AB, logs_AB = both_AB[: self._size], both_AB[self._size :]
+        means_AB, logs_AB = both_AB[: self._size], both_AB[self._size : 2 * self._size]
         num_rows = both_AB.shape[1]
         room = self._rooms.get(num_rows)
         if room is None:

@@ -14,10 +14,8 @@ VALUE_GAIN = 1.0
 
 def linear(num_inputs: int, num_outputs: int, gain: float, generator: torch.Generator | None) -> nn.Linear:
     """Make an orthogonal linear layer; no random number is drawn but from the generator."""
-    # Made without memory first: torch's own first values would be drawn from the global stream, and thrown away.
-    layer = nn.Linear(num_inputs, num_outputs, device="meta").to_empty(device="cpu")
-    begin_orthogonal(layer.weight, gain, generator)
-    nn.init.zeros_(layer.bias)
+    layer = nn.Linear(num_inputs, num_outputs, device="meta")
+    _begin(layer, gain, generator)
     return layer
 
 
@@ -31,9 +29,8 @@ def convolution(
     padding: int = 0,
 ) -> nn.Conv2d:
     """Make an orthogonal convolution over squares; no random number is drawn but from the generator."""
-    layer = nn.Conv2d(num_inputs, num_outputs, side, stride, padding, device="meta").to_empty(device="cpu")
-    begin_orthogonal(layer.weight, HIDDEN_GAIN, generator)
-    nn.init.zeros_(layer.get_parameter("bias"))
+    layer = nn.Conv2d(num_inputs, num_outputs, side, stride, padding, device="meta")
+    _begin(layer, HIDDEN_GAIN, generator)
     return layer
 
 
@@ -46,3 +43,11 @@ def begin_orthogonal(weight: Tensor, gain: float, generator: torch.Generator | N
     """Make a weight [out, ...] orthogonal, in place."""
     with torch.no_grad():
         nn.init.orthogonal_(weight, gain, generator=generator)
+
+
+def _begin(layer: nn.Linear | nn.Conv2d, gain: float, generator: torch.Generator | None) -> None:
+    # Layers are made without memory first: torch's own first values would be drawn from the global stream, and thrown
+    # away. They get their memory here and not by ``to_empty``, which imports sympy for it: 0.4 s at every start.
+    layer.weight = nn.Parameter(torch.empty(layer.weight.shape))
+    layer.bias = nn.Parameter(torch.zeros(layer.get_parameter("bias").shape))
+    begin_orthogonal(layer.weight, gain, generator)

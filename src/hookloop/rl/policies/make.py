@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from hookloop.rl.config import GAUSSIAN, Exploration
 from hookloop.rl.policies.base import Policy
 from hookloop.rl.policies.encoded import CnnActorCritic, EncodedActorCritic
 from hookloop.rl.policies.encoders import is_code, is_image, observation_encoder
@@ -25,6 +26,7 @@ def make_policy(
     activation: Activation = "tanh",
     shared: bool = False,
     memory: Literal["none", "gru", "lstm"] = "none",
+    exploration: Exploration = GAUSSIAN,
     seed: int = 0,
     check_masks: bool = False,
 ) -> Policy:
@@ -37,6 +39,8 @@ def make_policy(
         activation: What stands between those layers.
         shared: Let actions and values share the layers over a single vector; all other networks always do.
         memory: A recurrent cell, for what the observations do not show.
+        exploration: How the noise of continuous actions comes about: drawn anew at each step, or as
+            ``StateDependentExploration(resample_steps=4)``.
         seed: The first weights follow from it.
         check_masks: Raise when a mask leaves no legal action; for debugging.
     """
@@ -45,15 +49,17 @@ def make_policy(
     network: nn.Module
     if memory != "none":
         network = RecurrentActorCritic(
-            observation_spec, action_spec, cell=memory, hidden=hidden, activation=activation, generator=generator
-        )
+            observation_spec, action_spec, cell=memory, hidden=hidden, activation=activation, exploration=exploration,
+            generator=generator,
+        )  # fmt: skip
     elif is_vector and is_image(observation_spec.array):
-        network = CnnActorCritic(observation_spec, action_spec, generator=generator)
+        network = CnnActorCritic(observation_spec, action_spec, exploration=exploration, generator=generator)
     elif is_vector:
         network = MlpActorCritic(
-            observation_spec, action_spec, hidden=hidden, activation=activation, shared=shared, generator=generator
-        )
+            observation_spec, action_spec, hidden=hidden, activation=activation, shared=shared, exploration=exploration,
+            generator=generator,
+        )  # fmt: skip
     else:
         encoder = observation_encoder(observation_spec, hidden=hidden, activation=activation, generator=generator)
-        network = EncodedActorCritic(encoder, action_spec, generator=generator)
+        network = EncodedActorCritic(encoder, action_spec, exploration=exploration, generator=generator)
     return Policy(network, action_spec, observation_spec, check_masks=check_masks)

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.errors import ConfigError, did_you_mean
+from hookloop.rl.actions import require_continuous
+from hookloop.rl.config import GAUSSIAN, Exploration, StateDependentExploration
 from hookloop.rl.policies.by_hand import Trace, run
 from hookloop.rl.policies.initial import HIDDEN_GAIN, POLICY_GAIN, VALUE_GAIN, begin_orthogonal, linear
 from hookloop.rl.policies.stacked import TORCH_ACTIVATIONS, Activation, Passes, StackSizes, WeightViews
@@ -29,6 +31,7 @@ class MlpActorCritic(nn.Module):
         hidden: The widths of the hidden layers, at least one.
         activation: What stands between the layers.
         shared: Let actions and values use the same hidden layers.
+        exploration: How the noise of continuous actions comes about.
         generator: The random stream of the first weights.
     """
 
@@ -40,20 +43,23 @@ class MlpActorCritic(nn.Module):
         hidden: Sequence[int] = (64, 64),
         activation: Activation = "tanh",
         shared: bool = False,
+        exploration: Exploration = GAUSSIAN,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         check_layers(hidden, activation)
+        self.exploration = exploration
         num_inputs = max(observation_spec.array.size, 1)
         is_continuous = isinstance(action_spec, ContinuousActions)
         self.sizes = StackSizes(
-            1 if shared else 2, num_inputs, tuple(hidden), num_actor_outputs(action_spec), is_continuous
-        )
+            1 if shared else 2, num_inputs, tuple(hidden), num_actor_outputs(action_spec), is_continuous,
+            explores_by_state=isinstance(exploration, StateDependentExploration),
+        )  # fmt: skip
         widths = (num_inputs, *hidden)
         self.hidden = nn.ModuleList(
             StackedLinear(self.sizes.num_networks, before, after, generator) for before, after in pairwise(widths)
         )
-        self.actor, self.critic, self.log_deviations = last_layers(hidden[-1], action_spec, generator)
+        self.actor, self.critic, self.log_deviations = last_layers(hidden[-1], action_spec, generator, exploration)
         self._inferences = Passes(self.sizes, activation)
         self._passes = Passes(self.sizes, activation)
         self._views = WeightViews()
@@ -140,11 +146,20 @@ def num_actor_outputs(action_spec: ActionSpec) -> int:
 
 
 def last_layers(
-    num_features: int, action_spec: ActionSpec, generator: torch.Generator | None
+    num_features: int,
+    action_spec: ActionSpec,
+    generator: torch.Generator | None,
+    exploration: Exploration = GAUSSIAN,
 ) -> tuple[nn.Linear, nn.Linear, nn.Parameter | None]:
-    """Make the actor's and the critic's last layer, and the log-deviations of continuous actions."""
+    """Make the actor's and the critic's last layer, and the log-deviations of continuous actions.
+
+    Those are [O], one for each entry of an action, or [H, O] for each feature and entry if they depend on the state.
+    """
     actor = linear(num_features, num_actor_outputs(action_spec), POLICY_GAIN, generator)
     critic = linear(num_features, 1, VALUE_GAIN, generator)
+    if isinstance(exploration, StateDependentExploration):
+        require_continuous(action_spec)
+        return actor, critic, nn.Parameter(torch.full(actor.weight.t().shape, exploration.initial_log_std))
     is_continuous = isinstance(action_spec, ContinuousActions)
     return actor, critic, nn.Parameter(torch.zeros(actor.out_features)) if is_continuous else None
 

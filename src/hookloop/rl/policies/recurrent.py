@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.errors import ConfigError, did_you_mean
+from hookloop.rl.config import GAUSSIAN, Exploration
 from hookloop.rl.policies.cells import CELLS
 from hookloop.rl.policies.encoded import ActorCriticHeads
 from hookloop.rl.policies.encoders import Encoder, observation_encoder
@@ -34,6 +35,7 @@ class RecurrentActorCritic(nn.Module):
         encoder: Any encoder; by default the one that fits the observations.
         hidden: The widths of the default encoder's layers.
         activation: What stands between those layers.
+        exploration: How the noise of continuous actions comes about.
         generator: The random stream of the first weights.
     """
 
@@ -49,6 +51,7 @@ class RecurrentActorCritic(nn.Module):
         encoder: Encoder | None = None,
         hidden: Sequence[int] = (64, 64),
         activation: Activation = "tanh",
+        exploration: Exploration = GAUSSIAN,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -59,7 +62,13 @@ class RecurrentActorCritic(nn.Module):
         )
         num_units = num_units or hidden[-1]
         self.cell = CELLS[cell](self.encoder.num_features, num_units, generator)
-        self.heads = ActorCriticHeads(num_units, action_spec, generator)
+        self.exploration = exploration
+        self.heads = ActorCriticHeads(num_units, action_spec, generator, exploration)
+
+    @property
+    def log_deviations(self) -> Tensor | None:
+        """The logarithms of the deviations of continuous actions, or of their noise matrices' entries."""
+        return self.heads.log_deviations
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return an empty memory [B, ...]."""

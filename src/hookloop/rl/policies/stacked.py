@@ -17,9 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookloop.rl.policies.deviations import StateDeviations
+
 Activation = Literal["tanh", "relu"]
 Weights = Sequence[Tensor]
-"""Weight and bias of each hidden layer, of the actor's last and of the critic's; then the log-deviations, if any."""
+"""Weight and bias of each hidden layer, of the actor's last and of the critic's; then the log-deviations, if any: [O],
+or [H, O] if they depend on the state."""
 
 # A numpy call costs a third of a torch call, but its matrix product is slower, and starts threads of its own beyond
 # this many multiplications.
@@ -38,12 +41,15 @@ class StackSizes:
     hidden: tuple[int, ...]
     num_outputs: int
     has_deviations: bool
-    """Whether the logarithms of deviations, which depend on no observation, follow the actor's outputs."""
+    """Whether the logarithms of deviations follow the actor's outputs."""
+    explores_by_state: bool = False
+    """Whether the deviations are made of the actor's last hidden layer, which then follows them."""
 
     @property
     def num_parameters(self) -> int:
-        """The outputs, and the deviations if there are any."""
-        return 2 * self.num_outputs if self.has_deviations else self.num_outputs
+        """The outputs, the deviations if there are any, and the features if the deviations are made of them."""
+        num_features = self.hidden[-1] if self.explores_by_state else 0
+        return (2 * self.num_outputs if self.has_deviations else self.num_outputs) + num_features
 
     def is_small(self, num_rows: int) -> bool:
         """Tell whether a pass over so many rows is quicker in numpy."""
@@ -55,7 +61,8 @@ class StackSizes:
 class Pass:
     """The memory of one pass over B rows, forward and back; a second pass overwrites the first.
 
-    ``parameters`` [B, O], or [B, 2 O] with deviations, and ``values`` [B] are views of it.
+    ``parameters`` [B, O], or [B, 2 O] with deviations, or [B, 2 O + H] if those depend on the state, and ``values`` [B]
+    are views of it.
     """
 
     def __init__(self, sizes: StackSizes, activation: Activation, num_rows: int, like: Tensor) -> None:
@@ -72,7 +79,12 @@ class Pass:
         # A product with few columns is slow and one with few rows is not: hence the transposed results.
         parameters = empty(sizes.num_parameters, num_rows)
         self.outputs_OB = parameters[: sizes.num_outputs]
-        self.deviations_OB = parameters[sizes.num_outputs :] if sizes.has_deviations else None
+        deviations_OB = parameters[sizes.num_outputs : 2 * sizes.num_outputs]
+        self.deviations_OB = deviations_OB if sizes.has_deviations else None
+        self._by_state: StateDeviations | None = None
+        if sizes.explores_by_state:
+            features_HB = parameters[2 * sizes.num_outputs :]
+            self._by_state = StateDeviations(self._actor_top_HB, out_OB=deviations_OB, out_HB=features_HB)
         self.values_1B = empty(1, num_rows)
         self.parameters, self.values = parameters.t(), self.values_1B[0]
         self._activate, self._differentiate = TORCH_ACTIVATIONS[activation]
@@ -90,7 +102,9 @@ class Pass:
         actor, actor_bias, critic, critic_bias, *deviations = weights[2 * len(self.hidden) :]
         torch.addmm(actor_bias.unsqueeze(1), actor, self._actor_top_HB, out=self.outputs_OB)
         torch.addmm(critic_bias.unsqueeze(1), critic, self._critic_top_HB, out=self.values_1B)
-        if self.deviations_OB is not None:
+        if self._by_state is not None:
+            self._by_state.forward(deviations[0])
+        elif self.deviations_OB is not None:
             self.deviations_OB.copy_(deviations[0].unsqueeze(1))
 
     def forward_small(self, obs: NDArray[Any], weights: Sequence[NDArray[Any]]) -> None:
@@ -109,7 +123,9 @@ class Pass:
         np.add(views.outputs_OB, actor_bias, views.outputs_OB)
         np.dot(critic, views.critic_top_HB, views.values_1B)
         np.add(views.values_1B, critic_bias, views.values_1B)
-        if views.deviations_OB is not None:
+        if self._by_state is not None:
+            self._by_state.forward_small(deviations[0])
+        elif views.deviations_OB is not None:
             np.copyto(views.deviations_OB, deviations[0])
 
     def backward(
@@ -167,8 +183,14 @@ class Pass:
             torch.mm(outputs_grad.t(), self._actor_top, out=out[first]),
         ]
         if self.deviations_OB is not None:
-            gradients.insert(0, torch.sum(parameters_grad[:, actor.shape[0] :], 0, out=out[first + 4]))
+            deviations_grad = parameters_grad[:, actor.shape[0] : 2 * actor.shape[0]]
+            gradients.insert(0, self._deviations_back(deviations_grad, out[first + 4]))
         return gradients
+
+    def _deviations_back(self, deviations_grad: Tensor, out: Tensor | None) -> Tensor:
+        if self._by_state is not None:
+            return self._by_state.gradient(deviations_grad, out)
+        return torch.sum(deviations_grad, 0, out=out)
 
 
 class _WayBack:
