@@ -11,7 +11,6 @@ from hookloop.checkpoints.folder import read_files
 from hookloop.checkpoints.selectors import selected
 from hookloop.checkpoints.store import CheckpointStore
 from hookloop.checkpoints.strict_json import MAX_DEPTH
-from hookloop.checkpoints.tensor_file import TensorFile
 from hookloop.cli.run_folder import find_run
 from hookloop.errors import CheckpointError, ConfigError
 from hookloop.storage.atomic import write_bytes
@@ -28,6 +27,8 @@ def export(run: str, *, to: Path, checkpoint: str = "latest", runs_dir: Path = P
         checkpoint: Which weights: latest, best, final, a step, an epoch such as epoch5, a path or a URI.
         runs_dir: The folder of all runs.
     """
+    from hookloop.checkpoints.tensor_file import TensorFile  # with numpy, which a wrong argument should not cost
+
     folder = find_run(runs_dir, run)
     _require_new(to)
     store = CheckpointStore(folder.checkpoints)
