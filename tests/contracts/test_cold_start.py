@@ -35,7 +35,7 @@ def test_the_core_needs_the_standard_library_alone() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
-     ["config", "cartpole"]],
+     ["config", "cartpole"], ["watchdog", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")

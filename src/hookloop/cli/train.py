@@ -146,11 +146,13 @@ def _trainer(
     with _kept_to_the_end():
         import torch
 
-        from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
+        from hookloop.hooks import CheckpointHook, GoalHook, HeartbeatHook, NanGuardHook, ProgressHook
         from hookloop.rl.build import build_trainer
 
     torch.set_num_threads(config.threads)
-    hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
+    hooks: list[object] = [HeartbeatHook(folder.heartbeat_file)]
+    if settings.nan_policy != "off":
+        hooks.append(NanGuardHook(settings.nan_policy))
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
     if display != "off":
@@ -210,7 +212,7 @@ def _show_plan(settings: RLConfig, trainer: Trainer, folder: RunFolder) -> None:
     say(settings.model_dump_json(indent=2))
     say(f"hooks, in order: {', '.join(trainer.hooks.order()) or 'none'}")
     say(f"parameters: {sum(p.numel() for p in trainer.policy.parameters())}")
-    say(f"files: {folder.path / 'config.json'}, {folder.checkpoints}/, {folder.result_file}")
+    say(f"files: {folder.path / 'config.json'}, {folder.heartbeat_file}, {folder.checkpoints}/, {folder.result_file}")
 
 
 def _write_outcome(folder: RunFolder, result: TrainResult) -> None:
