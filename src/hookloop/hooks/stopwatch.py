@@ -13,7 +13,6 @@ from hookloop.monitoring.stopwatch import Stopwatch, shares
 Plain = Any
 
 TOTAL = "total"
-PARTS = ("rollout", "train", "evaluation")
 OTHER = "other"
 
 
@@ -142,14 +141,13 @@ class StopwatchHook:
 
 def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
     """Return the whole, its named parts, and what is left of it."""
-    parts = {name: seconds[f"{TOTAL}/{name}"] for name in PARTS if f"{TOTAL}/{name}" in seconds}
-    more = {
+    parts = {
         name.removeprefix(f"{TOTAL}/"): taken
         for name, taken in seconds.items()
         if name.count("/") == 1 and name.startswith(f"{TOTAL}/")
     }
     whole = seconds.get(TOTAL, 0.0)
-    return {TOTAL: whole, **parts, **more, OTHER: max(whole - sum(more.values()), 0.0)}
+    return {TOTAL: whole, **parts, OTHER: max(whole - sum(parts.values()), 0.0)}
 
 
 def _per_epoch(lap: Mapping[str, float], epochs: int) -> dict[str, float]:

@@ -26,14 +26,17 @@ class StackSignal:
         self._file: FileIO | None = None
 
     def register(self) -> bool:
-        """Take the signal; tell whether it was free. A handler that somebody else has set is left alone."""
+        """Take the signal; tell whether that was possible. A handler that somebody else has set is left alone."""
         global _owner
         with _lock:
             if _owner is not None or signal.getsignal(STACK_SIGNAL) != signal.SIG_DFL:
                 return False
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Opened now: when it is needed, opening may be what hangs.
-            self._file = FileIO(str(self.path), "a")
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                # Opened now: when it is needed, opening may be what hangs.
+                self._file = FileIO(str(self.path), "a")
+            except OSError:
+                return False
             faulthandler.register(STACK_SIGNAL, self._file, all_threads=True)
             _owner = self
             return True

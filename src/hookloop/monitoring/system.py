@@ -53,7 +53,8 @@ class SystemMonitor:
         self._probes: tuple[Probe, ...] | None = None
 
     def start(self) -> None:
-        """Start sampling; the first sample is taken at once, on the thread."""
+        """Start sampling; the first sample is taken before this returns."""
+        self.sample()
         self._ticker.start()
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ STOP_SECONDS = 2.0  # how long to wait for a call that is under way
 
 
 class Ticker:
-    """Calls ``act`` at once and then every ``interval_seconds``, on a daemon thread of its own.
+    """Calls ``act`` every ``interval_seconds``, on a daemon thread of its own.
 
     It is independent of the thread that trains: long work there, or a wait for a lock or the network, does not
     delay it. It can be started again after it was stopped.
@@ -25,9 +25,6 @@ class Ticker:
         self._act = act
         self._should_stop = threading.Event()
         self._thread: threading.Thread | None = None
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Ticker:
-        raise TypeError("A running thread cannot be copied.")
 
     def start(self) -> None:
         """Start the thread; nothing happens if it runs."""
@@ -46,10 +43,8 @@ class Ticker:
             thread.join(STOP_SECONDS)
 
     def _run(self, should_stop: threading.Event) -> None:
-        while True:
+        while not should_stop.wait(self._interval_seconds):
             self._act()
-            if should_stop.wait(self._interval_seconds):
-                return
 
 
 def require_seconds(name: str, value: object) -> None:
