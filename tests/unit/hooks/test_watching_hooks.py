@@ -271,7 +271,7 @@ def test_gradients_of_any_torch_model_are_told_whole_and_by_parameter() -> None:
     model(torch.randn(5, 3)).square().sum().backward()
     harness = Harness(GradientStatsHook("always"))
 
-    harness.fire("gradients", model=model, optimizer=torch.optim.SGD(model.parameters()))
+    harness.fire("gradients", model=model)
 
     whole = torch.cat([parameter.grad.reshape(-1) for parameter in model.parameters() if parameter.grad is not None])
     assert logged_gradients(harness) == pytest.approx(statistics(whole), rel=1e-5)
