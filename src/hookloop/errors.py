@@ -13,6 +13,7 @@
     ├── NonFiniteError (ArithmeticError)    training met a NaN or an infinity
     ├── WorkloadError (RuntimeError)        a workload broke the loop's contract
     ├── ConfigError (ValueError)            a file or mapping that is not a valid configuration
+    ├── HeartbeatError (ValueError)         a file is no heartbeat of a run
     ├── RunLockedError (RuntimeError)       another process writes to the run's folder
     ├── LocationError (OSError)             a folder cannot be published to or fetched from a place
     ├── CheckpointError (RuntimeError)      a checkpoint cannot be written or used
@@ -72,6 +73,10 @@ class WorkloadError(HookloopError, RuntimeError):
 
 class ConfigError(HookloopError, ValueError):
     """A configuration file or mapping is not valid."""
+
+
+class HeartbeatError(HookloopError, ValueError):
+    """A file is not the heartbeat of a run."""
 
 
 class RunLockedError(HookloopError, RuntimeError):

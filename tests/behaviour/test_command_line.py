@@ -27,7 +27,7 @@ def test_help_lists_every_command_with_a_line() -> None:
     finished = hookloop("--help")
 
     assert finished.returncode == 0
-    for command in ("train", "recipes", "config", "check-env", "hooks", "doctor"):
+    for command in ("train", "recipes", "config", "check-env", "hooks", "doctor", "watchdog"):
         assert re.search(rf"\b{command}\b +[A-Z].+\.", finished.stdout)
 
 
@@ -120,7 +120,10 @@ def test_a_dry_run_shows_settings_hooks_and_files_and_writes_nothing(tmp_path: P
 
     assert finished.returncode == 0, finished.stderr
     assert '"id": "CartPole-v1"' in finished.stdout
-    assert "hooks, in order: GoalHook, values, NanGuardHook, ProgressHook, checkpoint/save" in finished.stdout
+    assert (
+        "hooks, in order: HeartbeatHook, GoalHook, values, NanGuardHook, ProgressHook, checkpoint/save"
+        in finished.stdout
+    )
     assert "runs/mine/result.json" in finished.stdout
     assert list(tmp_path.iterdir()) == []
 

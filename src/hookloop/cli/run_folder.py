@@ -59,6 +59,11 @@ class RunFolder:
         return self.path / "result.json"
 
     @property
+    def heartbeat_file(self) -> Path:
+        """What it is doing now."""
+        return self.path / "heartbeat.json"
+
+    @property
     def name(self) -> str:
         """Its name."""
         return self.path.name

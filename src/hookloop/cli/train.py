@@ -156,12 +156,14 @@ def _trainer(
 
         from hookloop.core import derive_seed
         from hookloop.core.global_random import seed_global_random
-        from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
+        from hookloop.hooks import CheckpointHook, GoalHook, HeartbeatHook, NanGuardHook, ProgressHook
         from hookloop.rl.build import build_trainer
 
     torch.set_num_threads(config.threads)
     seed_global_random(derive_seed(config.seed, "global"))  # for hooks of users, which may draw from them
-    hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
+    hooks: list[object] = [HeartbeatHook(folder.heartbeat_file)]
+    if settings.nan_policy != "off":
+        hooks.append(NanGuardHook(settings.nan_policy))
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
     if display != "off":
@@ -221,7 +223,7 @@ def _show_plan(settings: RLConfig, trainer: Trainer, folder: RunFolder) -> None:
     say(settings.model_dump_json(indent=2))
     say(f"hooks, in order: {', '.join(trainer.hooks.order()) or 'none'}")
     say(f"parameters: {sum(p.numel() for p in trainer.policy.parameters())}")
-    say(f"files: {folder.path / 'config.json'}, {folder.checkpoints}/, {folder.result_file}")
+    say(f"files: {folder.path / 'config.json'}, {folder.heartbeat_file}, {folder.checkpoints}/, {folder.result_file}")
 
 
 def _write_outcome(folder: RunFolder, result: TrainResult) -> None:

@@ -4,24 +4,34 @@ from hookloop.core import CompositeHook, Hook, HookContext, HookManager, Periodi
 from hookloop.hooks.checkpoint import CheckpointHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
+from hookloop.hooks.gradient_stats import GradientStatsHook
+from hookloop.hooks.heartbeat import HeartbeatHook
 from hookloop.hooks.logging import LoggingHook
+from hookloop.hooks.monitor import MonitorHook
 from hookloop.hooks.nan_guard import NanGuardHook
 from hookloop.hooks.progress import ProgressHook
+from hookloop.hooks.stopwatch import StopwatchHook
 from hookloop.hooks.time_limit import TimeLimitHook
+from hookloop.hooks.watchdog import WatchdogHook
 
 __all__ = [
     "CheckpointHook",
     "CompositeHook",
     "GoalHook",
+    "GradientStatsHook",
+    "HeartbeatHook",
     "Hook",
     "HookContext",
     "HookManager",
     "LoggingHook",
+    "MonitorHook",
     "NanGuardHook",
     "PeriodicHook",
     "ProgressHook",
+    "StopwatchHook",
     "TimeLimitHook",
     "TrainerHook",
     "TrainerState",
+    "WatchdogHook",
     "load_hooks",
 ]

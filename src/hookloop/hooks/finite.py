@@ -60,7 +60,7 @@ def gradient_tensors(model: Live, optimizer: Live) -> list[Live]:
     flat = getattr(optimizer, "gradients", None)
     if hasattr(flat, "isfinite"):
         return [flat]
-    return [gradient for _, gradient in _named_gradients(model)]
+    return [gradient for _, gradient in named_gradients(model)]
 
 
 def weight_tensors(model: Live, optimizer: Live) -> list[Live]:
@@ -73,7 +73,7 @@ def weight_tensors(model: Live, optimizer: Live) -> list[Live]:
 
 def broken_gradients(model: Live, optimizer: Live) -> str:
     """Return words for the gradients that are not finite; empty if all are."""
-    words = _words("the gradients of {} parameters", _named_gradients(model))
+    words = _words("the gradients of {} parameters", named_gradients(model))
     if words or _is_finite(gradient_tensors(model, optimizer)):
         return words
     return "the optimizer's gradients"
@@ -148,7 +148,8 @@ def _named_parameters(model: Live) -> Iterator[tuple[str, Live]]:
                 yield name, parameter
 
 
-def _named_gradients(model: Live) -> Iterator[tuple[str, Live]]:
+def named_gradients(model: Live) -> Iterator[tuple[str, Live]]:
+    """Yield the gradient of each parameter that has one; of a sparse gradient, the values that it holds."""
     for name, parameter in _named_parameters(model):
         gradient = parameter.grad
         if gradient is not None:
