@@ -72,6 +72,7 @@ class RunFolder:
         """Clear away what a killed process left half written; only the holder of the lock may."""
         remove_leftovers(self.path / CONFIG_FILE)
         remove_leftovers(self.result_file)
+        remove_leftovers(self.heartbeat_file)
 
     def require_new(self) -> None:
         """Refuse a folder that holds more than a process leaves that is killed at its start."""
