@@ -102,8 +102,7 @@ def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str,
     contents = {name: _mapped(folder / name, entry) for name, entry in manifest.files.items()}
 
     def check(name: str) -> None:
-        digest = hashlib.sha256(contents[name]).hexdigest()
-        if digest != manifest.files[name].sha256:
+        if _digest(folder / name) != manifest.files[name].sha256:
             raise DamagedCheckpointError(f"{folder / name} was changed after it was written: its hash does not fit.")
 
     if manifest.total_bytes < _BYTES_WORTH_THREADS:
@@ -114,6 +113,17 @@ def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str,
         with ThreadPoolExecutor(os.cpu_count()) as threads:  # a hash of this size lets other threads run
             list(threads.map(check, large_first))
     return contents
+
+
+def _digest(path: Path) -> str:
+    """Return the hash of a file, by reading it: a sector that cannot be read raises, and would kill a map's reader."""
+    with _opened(path) as file:
+        try:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise DamagedCheckpointError(f"{path} cannot be read to its end ({error.strerror}).") from error
 
 
 def _require_room(disk: Disk, parent: Path, files: Mapping[str, Chunks]) -> None:

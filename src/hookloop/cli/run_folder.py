@@ -38,7 +38,8 @@ class RunConfig:
     @property
     def sha256(self) -> str:
         """The hash of everything that decides the bits."""
-        decisive = {"seed": self.seed, "settings": self.settings}
+        settings = {name: value for name, value in self.settings.items() if name != "checkpoints"}
+        decisive = {"seed": self.seed, "settings": settings}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ from hookloop.checkpoints.manifest import Kind
 from hookloop.checkpoints.publishing import Publisher, Sink
 from hookloop.core import Always, CompositeHook, Every, HookContext, Schedule, TrainingLoop
 from hookloop.core.schedule_text import as_schedule
-from hookloop.errors import CheckpointError, CheckpointWriteError, RegistrationError
+from hookloop.errors import CheckpointError, CheckpointWriteError, HookloopError, RegistrationError
 
 log = logging.getLogger("hookloop.hooks.checkpoint")
 
@@ -83,7 +83,7 @@ class SaveHook:
             restored = self._manager.restore(self._resume)
             if restored is not None:
                 checkpoint, state = restored
-                _loop_of(ctx).load_state_dict(state, strict=self._is_strict)
+                _load(_loop_of(ctx), state, checkpoint, strict=self._is_strict)
                 _tell_of_restore(checkpoint)
                 if not self._manager.is_ours(checkpoint):
                     self._save(ctx, "periodic")  # from now on the run can do without what it came from
@@ -202,6 +202,18 @@ def _loop_of(ctx: HookContext) -> TrainingLoop:
     if ctx.loop is None:
         raise CheckpointError("A CheckpointHook saves the state of a TrainingLoop; run it in one.")
     return ctx.loop
+
+
+def _load(loop: TrainingLoop, state: Any, checkpoint: Checkpoint, *, strict: bool) -> None:
+    try:
+        loop.load_state_dict(state, strict=strict)
+    except HookloopError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{checkpoint.path} is sound, but the state in it is none of this run ({type(error).__name__}: {error}). "
+            "Resume with the settings and the code it was saved with."
+        ) from error
 
 
 def _parts(loop: TrainingLoop) -> dict[str, tuple[str, ...]]:
