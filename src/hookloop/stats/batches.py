@@ -1,0 +1,155 @@
+"""Rows on their way to the tables: numbered where they share their clocks, and grouped into few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from hookloop.stats.rows import split, text
+from hookloop.stats.schema import METADATA, POINTS, SERIES
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+Place = tuple[int, int, int, int]
+"""After which epoch a row came in, and the epoch, env_steps and optimizer_steps at which it was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedPoints:
+    """What one call of a hook logged: several metrics at one moment."""
+
+    place: Place
+    seconds: float
+    hook: str
+    event: str
+    values: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRow:
+    """One row of a table, but for its sequence."""
+
+    table: str
+    row: Mapping[str, Any]
+
+
+Logged = LoggedPoints | LoggedRow
+
+
+class Sequences:
+    """Counts rows that share their key and clocks, so that each has a place of its own.
+
+    Late rows, such as those of a hook in the background, come a few epochs after their clocks at most: only the latest
+    moments are remembered.
+    """
+
+    def __init__(self, most_moments: int = 20_000) -> None:
+        self._most = most_moments
+        self._young: dict[tuple[object, ...], dict[object, int]] = {}
+        self._old: dict[tuple[object, ...], dict[object, int]] = {}
+
+    def at(self, moment: tuple[object, ...]) -> dict[object, int]:
+        """Return how many rows there were of each key at a moment; the caller counts on."""
+        counts = self._young.get(moment)
+        if counts is None:
+            if len(self._young) >= self._most:
+                self._old, self._young = self._young, {}
+            counts = self._young[moment] = self._old.pop(moment, {})
+        return counts
+
+
+@dataclass(slots=True)
+class Batch:
+    """Rows of one transaction, numbered: a second try writes exactly the same rows."""
+
+    run_id: str
+    points: dict[tuple[str, str], list[tuple[str, tuple[Any, ...]]]] = field(default_factory=dict)
+    rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, logged: Logged, sequences: Sequences, attempt: int) -> None:
+        """Take a row in."""
+        if isinstance(logged, LoggedPoints):
+            self._add_points(logged, sequences)
+        else:
+            self._add_row(logged, sequences, attempt)
+
+    def _add_points(self, logged: LoggedPoints, sequences: Sequences) -> None:
+        place, seconds, source = logged.place, logged.seconds, (logged.hook, logged.event)
+        counts = sequences.at((source, place))
+        found = self.points.setdefault(source, [])
+        for key, value in logged.values:
+            number = counts.get(key, 0)
+            counts[key] = number + 1
+            finite, nonfinite = (value, None) if isfinite(value) else split(value)
+            found.append((key, (*place, number, seconds, finite, nonfinite)))
+        self.count += len(logged.values)
+
+    def _add_row(self, logged: LoggedRow, sequences: Sequences, attempt: int) -> None:
+        table = METADATA.tables[logged.table]
+        row = dict(logged.row, run_id=self.run_id, attempt=attempt)
+        if "sequence" in table.c:
+            key = tuple(row[each.name] for each in table.primary_key.columns if each.name != "sequence")
+            counts = sequences.at((logged.table, key))
+            row["sequence"] = counts.get("", 0)
+            counts[""] = row["sequence"] + 1
+        self.rows.setdefault(logged.table, []).append(tuple(row.get(each.name) for each in table.c))
+        self.count += 1
+
+
+class BatchInserts:
+    """Writes batches through one connection; knows the numbers of the series it has met."""
+
+    def __init__(self, connection: Connection, run_id: str) -> None:
+        self._connection = connection
+        self._run_id = run_id
+        self._series: dict[tuple[str, str], dict[str, int]] = {}
+        self._upserts: dict[str, str] = {}
+
+    def write(self, batch: Batch) -> None:
+        """Insert every row; one that is there already is replaced."""
+        for source, points in batch.points.items():
+            self._connection.exec_driver_sql(self.upsert(POINTS), self.numbered(source, points))
+        for name, rows in batch.rows.items():
+            self._connection.exec_driver_sql(self.upsert(METADATA.tables[name]), rows)
+
+    def numbered(self, source: tuple[str, str], points: Sequence[tuple[str, tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+        """Return points with the numbers of their series, which are made where they are new."""
+        known = self._series.setdefault(source, {})
+        unknown = {key for key, _ in points if key not in known}
+        if unknown:
+            known.update(self._made(source, sorted(unknown)))
+        return [(known[key], *point) for key, point in points]
+
+    def _made(self, source: tuple[str, str], keys: Sequence[str]) -> dict[str, int]:
+        hook, event = map(text, source)
+        insert = _insert(self._connection, SERIES).on_conflict_do_nothing()
+        self._connection.execute(
+            insert, [{"run_id": self._run_id, "key": text(key), "hook": hook, "event": event} for key in keys]
+        )
+        mine = (SERIES.c.run_id == self._run_id) & (SERIES.c.hook == hook) & (SERIES.c.event == event)
+        found = self._connection.execute(select(SERIES.c.key, SERIES.c.series_id).where(mine)).all()
+        numbers = {str(key): int(number) for key, number in found}
+        return {key: numbers[text(key)] for key in keys}
+
+    def upsert(self, table: Table) -> str:
+        """Return the statement that inserts or replaces a row, its values in the order of the columns."""
+        if table.name not in self._upserts:
+            keys = [each.name for each in table.primary_key.columns]
+            insert = _insert(self._connection, table)
+            rest = {each.name: insert.excluded[each.name] for each in table.c if each.name not in keys}
+            statement = insert.on_conflict_do_update(index_elements=keys, set_=rest)
+            is_sqlite = self._connection.dialect.name == "sqlite"
+            dialect = sqlite.dialect(paramstyle="qmark") if is_sqlite else postgresql.dialect(paramstyle="format")
+            self._upserts[table.name] = str(statement.compile(dialect=dialect))
+        return self._upserts[table.name]
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
