@@ -32,6 +32,9 @@ def open_attempt(connection: Connection, run_id: str, row: Mapping[str, Any], ru
     """
     taken = connection.execute(select(func.max(ATTEMPTS.c.attempt)).where(ATTEMPTS.c.run_id == run_id)).scalar()
     attempt = max(row["attempt"], 1 + (taken or 0))
+    # One that has not said how it ended was killed, or it would not have let go of the run.
+    silent = (ATTEMPTS.c.run_id == run_id) & ATTEMPTS.c.outcome.is_(None)
+    connection.execute(update(ATTEMPTS).where(silent).values(outcome="killed"))
     connection.execute(insert(ATTEMPTS).values(**{**row, "run_id": run_id, "attempt": attempt}))
     if connection.execute(select(RUNS.c.run_id).where(RUNS.c.run_id == run_id)).scalar() is None:
         fresh = {"name": run_id, "tags": "[]", "created": row["started"], "status": "running", **run}
@@ -59,6 +62,19 @@ def close_attempt(connection: Connection, run_id: str, attempt: int, outcome: st
     mine = (ATTEMPTS.c.run_id == run_id) & (ATTEMPTS.c.attempt == attempt)
     connection.execute(update(ATTEMPTS).where(mine).values(outcome=outcome, ended=ended))
     connection.execute(update(RUNS).where(RUNS.c.run_id == run_id).values(status=outcome))
+
+
+def end_of_run(connection: Connection, run_id: str) -> tuple[int, int, int]:
+    """Return a run's latest attempt and epoch, and the first sequence that no row after that epoch has."""
+    attempt = connection.execute(select(func.max(ATTEMPTS.c.attempt)).where(ATTEMPTS.c.run_id == run_id)).scalar()
+    epoch = connection.execute(select(func.max(EPOCHS.c.epoch)).where(EPOCHS.c.run_id == run_id)).scalar()
+    used = [-1]
+    for table in CLOCKED:
+        if "sequence" in table.c:
+            mine = _of_run(table, run_id) & (table.c.after_epoch == (epoch or 0))
+            found = connection.execute(select(func.max(table.c.sequence)).where(mine)).scalar()
+            used.append(-1 if found is None else int(found))
+    return int(attempt or 1), int(epoch or 0), 1 + max(used)
 
 
 def _of_run(table: Table, run_id: str) -> ColumnElement[bool]:

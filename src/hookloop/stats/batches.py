@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DataError, IntegrityError
 
 from hookloop.stats.rows import split, text
 from hookloop.stats.schema import METADATA, POINTS, SERIES
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
+
+log = logging.getLogger("hookloop.stats")
+
+POISON = (DataError, IntegrityError, OverflowError)
+"""What a database says of a row that it will never take."""
 
 Place = tuple[int, int, int, int]
 """After which epoch a row came in, and the epoch, env_steps and optimizer_steps at which it was measured."""
@@ -49,7 +57,8 @@ class Sequences:
     moments are remembered.
     """
 
-    def __init__(self, most_moments: int = 20_000) -> None:
+    def __init__(self, first: int = 0, *, most_moments: int = 20_000) -> None:
+        self.first = first
         self._most = most_moments
         self._young: dict[tuple[object, ...], dict[object, int]] = {}
         self._old: dict[tuple[object, ...], dict[object, int]] = {}
@@ -82,24 +91,23 @@ class Batch:
 
     def _add_points(self, logged: LoggedPoints, sequences: Sequences) -> None:
         place, seconds, source = logged.place, logged.seconds, (logged.hook, logged.event)
-        counts = sequences.at((source, place))
+        counts, first = sequences.at((source, place)), sequences.first
         found = self.points.setdefault(source, [])
         for key, value in logged.values:
-            number = counts.get(key, 0)
+            number = counts.get(key, first)
             counts[key] = number + 1
             finite, nonfinite = (value, None) if isfinite(value) else split(value)
             found.append((key, (*place, number, seconds, finite, nonfinite)))
         self.count += len(logged.values)
 
     def _add_row(self, logged: LoggedRow, sequences: Sequences, attempt: int) -> None:
-        table = METADATA.tables[logged.table]
+        columns, key = _columns_of(logged.table)
         row = dict(logged.row, run_id=self.run_id, attempt=attempt)
-        if "sequence" in table.c:
-            key = tuple(row[each.name] for each in table.primary_key.columns if each.name != "sequence")
-            counts = sequences.at((logged.table, key))
-            row["sequence"] = counts.get("", 0)
+        if "sequence" in columns:
+            counts = sequences.at((logged.table, *(row[name] for name in key)))
+            row["sequence"] = counts.get("", sequences.first)
             counts[""] = row["sequence"] + 1
-        self.rows.setdefault(logged.table, []).append(tuple(row.get(each.name) for each in table.c))
+        self.rows.setdefault(logged.table, []).append(tuple(map(row.get, columns)))
         self.count += 1
 
 
@@ -115,11 +123,33 @@ class BatchInserts:
     def write(self, batch: Batch) -> None:
         """Insert every row; one that is there already is replaced."""
         for source, points in batch.points.items():
-            self._connection.exec_driver_sql(self.upsert(POINTS), self.numbered(source, points))
+            self._connection.exec_driver_sql(self._upsert(POINTS), self._numbered(source, points))
         for name, rows in batch.rows.items():
-            self._connection.exec_driver_sql(self.upsert(METADATA.tables[name]), rows)
+            self._connection.exec_driver_sql(self._upsert(METADATA.tables[name]), rows)
 
-    def numbered(self, source: tuple[str, str], points: Sequence[tuple[str, tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    def write_singly(self, batch: Batch) -> int:
+        """Insert every row that the database takes, and return how many it refused."""
+        refused = 0
+        for source, points in batch.points.items():
+            for point in points:
+                refused += not self._is_taken(Batch(batch.run_id, points={source: [point]}))
+        for name, rows in batch.rows.items():
+            for row in rows:
+                refused += not self._is_taken(Batch(batch.run_id, rows={name: [row]}))
+        return refused
+
+    def _is_taken(self, single: Batch) -> bool:
+        try:
+            with self._connection.begin_nested():
+                self.write(single)
+        except POISON as error:
+            log.warning("The database refuses a row of statistics, which is left out: %s", error)
+            return False
+        return True
+
+    def _numbered(
+        self, source: tuple[str, str], points: Sequence[tuple[str, tuple[Any, ...]]]
+    ) -> list[tuple[Any, ...]]:
         """Return points with the numbers of their series, which are made where they are new."""
         known = self._series.setdefault(source, {})
         unknown = {key for key, _ in points if key not in known}
@@ -138,7 +168,7 @@ class BatchInserts:
         numbers = {str(key): int(number) for key, number in found}
         return {key: numbers[text(key)] for key in keys}
 
-    def upsert(self, table: Table) -> str:
+    def _upsert(self, table: Table) -> str:
         """Return the statement that inserts or replaces a row, its values in the order of the columns."""
         if table.name not in self._upserts:
             keys = [each.name for each in table.primary_key.columns]
@@ -149,6 +179,14 @@ class BatchInserts:
             dialect = sqlite.dialect(paramstyle="qmark") if is_sqlite else postgresql.dialect(paramstyle="format")
             self._upserts[table.name] = str(statement.compile(dialect=dialect))
         return self._upserts[table.name]
+
+
+@cache
+def _columns_of(table: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of a table, and those of its key that a row brings itself."""
+    found = METADATA.tables[table]
+    key = tuple(each.name for each in found.primary_key.columns if each.name != "sequence")
+    return tuple(each.name for each in found.c), key
 
 
 def _insert(connection: Connection, table: Table) -> Any:

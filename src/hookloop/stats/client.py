@@ -38,6 +38,7 @@ class StatsClient(StatsStore):
         batch_rows: int = BATCH_ROWS,
         flush_seconds: float = FLUSH_SECONDS,
         most_queued_rows: int = MOST_QUEUED_ROWS,
+        most_bytes: int | None = None,
         wall_time: Callable[[], float] = time.time,
     ) -> None:
         self.failures: Counter[str] = Counter()
@@ -48,6 +49,7 @@ class StatsClient(StatsStore):
             batch_rows=batch_rows,
             flush_seconds=flush_seconds,
             most_queued_rows=most_queued_rows,
+            most_bytes=most_bytes,
             opens_late=True,
             on_failure=self._note,
             wall_time=wall_time,

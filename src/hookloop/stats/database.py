@@ -14,7 +14,7 @@ from urllib.parse import quote
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from hookloop.errors import MissingExtraError, StatsError
 
@@ -53,11 +53,11 @@ def require_driver(url_or_path: str | Path) -> None:
         raise MissingExtraError("PostgreSQL", "postgres")
 
 
-def writing_engine(url_or_path: str | Path) -> Engine:
+def writing_engine(url_or_path: str | Path, *, most_bytes: int | None = None) -> Engine:
     """Return an engine whose connections write; the folder of an SQLite file is made."""
     path = sqlite_path(url_or_path)
     if path is None:
-        return _server_engine(os.fspath(url_or_path), "-c synchronous_commit=off")
+        return _server_engine(os.fspath(url_or_path), "-c synchronous_commit=off", is_pooled=False)
     path.parent.mkdir(parents=True, exist_ok=True)
 
     def connect() -> sqlite3.Connection:
@@ -65,6 +65,9 @@ def writing_engine(url_or_path: str | Path) -> Engine:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        if most_bytes is not None:
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+            connection.execute(f"PRAGMA max_page_count={max(1, most_bytes // page_bytes)}")
         return connection
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
@@ -77,7 +80,7 @@ def reading_engine(url_or_path: str | Path) -> Engine:
     """Return an engine whose connections cannot write."""
     path = sqlite_path(url_or_path)
     if path is None:
-        return _server_engine(os.fspath(url_or_path), "-c default_transaction_read_only=on")
+        return _server_engine(os.fspath(url_or_path), "-c default_transaction_read_only=on", is_pooled=True)
     engine = create_engine("sqlite://", creator=lambda: read_only_connection(path), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
@@ -117,10 +120,12 @@ def transaction(connection: Connection, *, is_durable: bool) -> Generator[None]:
         yield
 
 
-def _server_engine(url: str, options: str) -> Engine:
+def _server_engine(url: str, options: str, *, is_pooled: bool) -> Engine:
     parsed = make_url(url)
     if parsed.drivername in _POSTGRESQL:
         parsed = parsed.set(drivername="postgresql+psycopg")
+    # A reader may come often; a writer has one connection, and a broken one must not be used again.
+    pool = QueuePool if is_pooled else NullPool
     arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
     require_driver(url)
-    return create_engine(parsed, poolclass=NullPool, connect_args=arguments)
+    return create_engine(parsed, poolclass=pool, pool_pre_ping=is_pooled, connect_args=arguments)

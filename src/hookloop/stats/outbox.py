@@ -10,8 +10,9 @@ from hookloop.stats.rows import joined
 from hookloop.stats.schema import ATTEMPTS, EPOCHS, POINTS, SERIES
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
+WINDOW_EPOCHS = 256  # counted at a time: a tracker that is far behind must not count the whole run at each call
 ORDER = (
     POINTS.c.after_epoch,
     POINTS.c.epoch,
@@ -31,21 +32,9 @@ def rows_after(connection: Connection, run_id: str, cursor: int, limit: int) -> 
     last epoch comes once the attempt has ended.
     """
     mine = POINTS.c.series_id.in_(select(SERIES.c.series_id).where(SERIES.c.run_id == run_id))
-    counted = (
-        select(POINTS.c.after_epoch, func.count())
-        .where(mine, POINTS.c.after_epoch >= cursor)
-        .group_by(POINTS.c.after_epoch)
-        .order_by(POINTS.c.after_epoch)
-    )
-    counts = [(int(after), int(count)) for after, count in connection.execute(counted)]
-    end = _end(connection, run_id, cursor)
-    until, rows = cursor, 0
-    for after, count in counts:
-        if after >= end or (rows and rows + count > limit):
-            break
-        until, rows = after + 1, rows + count
+    until, rows = _chosen(connection, run_id, mine, cursor, limit)
     if not rows:
-        return [], max(cursor, end)
+        return [], until
     query = (
         select(POINTS, SERIES.c.key, SERIES.c.hook, SERIES.c.event)
         .join(SERIES, SERIES.c.series_id == POINTS.c.series_id)
@@ -55,7 +44,26 @@ def rows_after(connection: Connection, run_id: str, cursor: int, limit: int) -> 
     return [_row(found._mapping) for found in connection.execute(query)], until
 
 
-def _end(connection: Connection, run_id: str, cursor: int) -> int:
+def _chosen(connection: Connection, run_id: str, mine: ColumnElement[bool], cursor: int, limit: int) -> tuple[int, int]:
+    """Return the epoch up to which rows fit the limit, and how many they are."""
+    end, until, rows = _end(connection, run_id), cursor, 0
+    while until < end:
+        window = min(end, until + WINDOW_EPOCHS)
+        counted = (
+            select(POINTS.c.after_epoch, func.count())
+            .where(mine, POINTS.c.after_epoch >= until, POINTS.c.after_epoch < window)
+            .group_by(POINTS.c.after_epoch)
+            .order_by(POINTS.c.after_epoch)
+        )
+        for after, count in connection.execute(counted).all():
+            if rows and rows + int(count) > limit:
+                return until, rows
+            until, rows = int(after) + 1, rows + int(count)
+        until = window
+    return until, rows
+
+
+def _end(connection: Connection, run_id: str) -> int:
     """Return the epoch from which on nothing is complete."""
     last = connection.execute(select(func.max(EPOCHS.c.epoch)).where(EPOCHS.c.run_id == run_id)).scalar()
     newest = select(ATTEMPTS.c.ended).where(ATTEMPTS.c.run_id == run_id).order_by(ATTEMPTS.c.attempt.desc()).limit(1)

@@ -85,13 +85,13 @@ class StatsReader:
         query = select(SERIES.c.key).where(SERIES.c.run_id == run_id, has_point).distinct().order_by(SERIES.c.key)
         return [str(key) for (key,) in self._fetch(query)]
 
-    def metric(self, run_id: str, key: str) -> list[Point]:
-        """Return the curve of a metric in the order of the clocks."""
+    def metric(self, run_id: str, key: str, *, since_epoch: int = 0) -> list[Point]:
+        """Return the curve of a metric in the order of the clocks, from an epoch on."""
         chosen = (POINTS.c.epoch, POINTS.c.env_steps, POINTS.c.optimizer_steps, POINTS.c.seconds)
         query = (
             select(*chosen, POINTS.c.value, POINTS.c.nonfinite)
             .join(SERIES, SERIES.c.series_id == POINTS.c.series_id)
-            .where(SERIES.c.run_id == run_id, SERIES.c.key == key)
+            .where(SERIES.c.run_id == run_id, SERIES.c.key == key, POINTS.c.epoch >= since_epoch)
             .order_by(*(POINTS.c[name] for name in PLACE_ORDER), POINTS.c.sequence, POINTS.c.series_id)
         )
         return [_point(found) for found in self._fetch(query)]

@@ -75,7 +75,7 @@ ATTEMPTS = _table(
         ("attempt", BigInteger, "counts from 1"),
         ("started", Double, "in seconds since 1970 UTC"),
         ("ended", Double, "in seconds since 1970 UTC; NULL while it runs, and after a kill"),
-        ("outcome", Text, "completed, stopped, interrupted or failed"),
+        ("outcome", Text, "completed, stopped, interrupted or failed; killed if it could not say"),
         ("resumed_from", BigInteger, "the step of the checkpoint it went on from"),
         ("epoch", BigInteger, "completed epochs when it began"),
         ("env_steps", BigInteger, "completed environment steps when it began"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hookloop.stats.attempts import OF_THE_RUN, close_attempt, move_aside, open_attempt
+from hookloop.stats.attempts import OF_THE_RUN, close_attempt, end_of_run, move_aside, open_attempt
 from hookloop.stats.database import require_driver
 from hookloop.stats.log import Reading, StatsLog, reading_of
 from hookloop.stats.rows import as_json, text, whole
@@ -38,6 +38,7 @@ class StatsStore(StatsLog):
         batch_rows: Rows per transaction, about.
         flush_seconds: Rows wait no longer than this for others.
         most_queued_rows: What may wait while the database cannot be written; more is dropped and counted.
+        most_bytes: Largest size of an SQLite file; None leaves it to the disk.
         opens_late: Do not wait for the database: failing to open it is like failing to write, and is tried again.
         on_failure: Told of every failed transaction, in the thread.
         wall_time: What time it is, in seconds since 1970.
@@ -51,6 +52,7 @@ class StatsStore(StatsLog):
         batch_rows: int = BATCH_ROWS,
         flush_seconds: float = FLUSH_SECONDS,
         most_queued_rows: int = MOST_QUEUED_ROWS,
+        most_bytes: int | None = None,
         opens_late: bool = False,
         on_failure: Callable[[BaseException], None] | None = None,
         wall_time: Callable[[], float] = time.time,
@@ -68,14 +70,15 @@ class StatsStore(StatsLog):
         self._writer = Writer(
             url_or_path,
             run_id=run_id,
+            most_bytes=most_bytes,
             batch_rows=batch_rows,
             flush_seconds=flush_seconds,
             most_queued_rows=most_queued_rows,
             on_failure=on_failure,
         )
         super().__init__(self._writer.put, wall_time)
-        if not opens_late:
-            self._wait_until_open()
+        self._has_begun = False
+        self._open()
 
     def __enter__(self) -> Self:
         return self
@@ -121,8 +124,9 @@ class StatsStore(StatsLog):
             self._writer.attempt = open_attempt(connection, self.run_id, row, run)
             move_aside(connection, self.run_id, limits, self._writer.attempt)
 
+        self._has_begun = True
         self._after_epoch = limits["epochs"]
-        self._act(Ticket(begin, is_kept=self._opens_late, begins_attempt=True))
+        self._act(Ticket(begin, is_kept=self._opens_late, first_sequence=0))
 
     def end_attempt(self, outcome: str) -> None:
         """Record how the attempt ended: completed, stopped, interrupted or failed."""
@@ -150,9 +154,18 @@ class StatsStore(StatsLog):
         if not self._writer.is_closed:
             self._writer.close(timeout)
 
-    def _wait_until_open(self) -> None:
+    def _open(self) -> None:
+        """Go on after what the run has already, for a process that adds to a run without an attempt of its own."""
+        ticket = Ticket(is_kept=self._opens_late)
+
+        def look(connection: Connection) -> None:
+            self._writer.attempt, last_epoch, ticket.first_sequence = end_of_run(connection, self.run_id)
+            if not self._has_begun:
+                self._after_epoch = last_epoch
+
+        ticket.action = look
         try:
-            self.flush()
+            self._act(ticket)
         except BaseException:
             self._writer.abandon()
             raise

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from hookloop.errors import HookloopError, StatsError, StatsWriteError
-from hookloop.stats.batches import Batch, BatchInserts, Logged, Sequences
+from hookloop.stats.batches import POISON, Batch, BatchInserts, Logged, Sequences
 from hookloop.stats.database import transaction, writing_engine
 from hookloop.stats.migrations import migrate
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Action = Callable[["Connection"], None]
 
 DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error, OSError, HookloopError)
-POISON = (DataError, IntegrityError, OverflowError)
 MOST_WAIT_SECONDS = 30.0
 
 
@@ -55,8 +54,8 @@ class Ticket:
     action: Action | None = None
     is_kept: bool = False
     """Whether a failed action is tried again until it succeeds; otherwise the caller is told."""
-    begins_attempt: bool = False
-    """Whether rows are numbered anew afterwards."""
+    first_sequence: int | None = None
+    """Where the numbers of rows that share their clocks begin afterwards; set by whoever knows."""
     is_done: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
 
@@ -74,13 +73,14 @@ class Writer:
         url_or_path: str | Path,
         *,
         run_id: str,
+        most_bytes: int | None,
         batch_rows: int,
         flush_seconds: float,
         most_queued_rows: int,
         on_failure: Callable[[BaseException], None] | None,
     ) -> None:
         self._on_failure = on_failure
-        self._url_or_path, self._run_id = url_or_path, run_id
+        self._url_or_path, self._run_id, self._most_bytes = url_or_path, run_id, most_bytes
         self._batch_rows, self._flush_seconds, self._most_queued_rows = batch_rows, flush_seconds, most_queued_rows
         self._queue: deque[tuple[int, Logged] | Ticket] = deque()
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class Writer:
     def put(self, logged: Logged, rows: int = 1) -> None:
         """Queue rows; where the queue is full they are dropped and counted."""
         with self._lock:
-            if self._queued + rows > self._most_queued_rows:
+            if self._is_closing or self._queued + rows > self._most_queued_rows:
                 self._dropped += rows
                 self._dropped_before_flush += rows
                 return
@@ -194,9 +194,7 @@ class Writer:
             self._write(ticket)
         except (*DATABASE_ERRORS, *POISON) as error:
             self._note(error)
-            if ticket is not None and not ticket.is_kept:
-                self._ticket = None
-                ticket.answer(_as_write_error(error))
+            self._tell_waiting(_as_write_error(error))
             return False
         with self._lock:
             self._written += self._batch.count
@@ -209,22 +207,47 @@ class Writer:
         return True
 
     def _answer(self, ticket: Ticket) -> None:
-        if ticket.begins_attempt:
-            self._sequences = Sequences()
+        if ticket.first_sequence is not None:
+            self._sequences = Sequences(ticket.first_sequence)
         with self._lock:
             lost, self._dropped_before_flush = self._dropped_before_flush, 0
         ticket.answer(_lost(lost) if lost else None)
 
+    def _tell_waiting(self, error: BaseException) -> None:
+        """Answer everybody who waits for rows to be durable: they are not, and the next try may be far away."""
+        with self._lock:
+            queued, self._queue = self._queue, deque()
+            waiting: list[Ticket] = []
+            for each in queued:
+                if isinstance(each, Ticket) and not each.is_kept:
+                    waiting.append(each)
+                else:
+                    self._queue.append(each)
+        if self._ticket is not None and not self._ticket.is_kept:
+            waiting.append(self._ticket)
+            self._ticket = None
+        for ticket in waiting:
+            ticket.answer(error)
+
     def _write(self, ticket: Ticket | None) -> None:
         connection, inserts = self._connect()
-        with transaction(connection, is_durable=ticket is not None):
-            inserts.write(self._batch)
-            if ticket is not None and ticket.action is not None:
-                ticket.action(connection)
+        try:
+            with transaction(connection, is_durable=ticket is not None):
+                inserts.write(self._batch)
+                _act(ticket, connection)
+        except POISON:
+            # The transaction is undone, and with it the series it made.
+            inserts = self._inserts = BatchInserts(connection, self._run_id)
+            with transaction(connection, is_durable=ticket is not None):
+                refused = inserts.write_singly(self._batch)
+                _act(ticket, connection)
+            with self._lock:
+                self._dropped += refused
+                self._written -= refused
 
     def _connect(self) -> tuple[Connection, BatchInserts]:
         if self._connection is None or self._inserts is None:
-            self._connection = writing_engine(self._url_or_path).connect()
+            self._connection = writing_engine(self._url_or_path, most_bytes=self._most_bytes).connect()
             migrate(self._connection)
             self._inserts = BatchInserts(self._connection, self._run_id)
         return self._connection, self._inserts
@@ -243,6 +266,11 @@ class Writer:
         self._disconnect()
         if self._on_failure is not None:
             self._on_failure(error)
+
+
+def _act(ticket: Ticket | None, connection: Connection) -> None:
+    if ticket is not None and ticket.action is not None:
+        ticket.action(connection)
 
 
 def _as_write_error(error: BaseException) -> BaseException:
