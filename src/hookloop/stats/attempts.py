@@ -46,6 +46,8 @@ def open_attempt(connection: Connection, run_id: str, row: Mapping[str, Any], ru
 
 def move_aside(connection: Connection, run_id: str, clocks: Mapping[str, int], attempt: int) -> None:
     """Move every row beyond the clocks to the archive, marked with the attempt that gave it up."""
+    if attempt == 1 and not _has_rows(connection, run_id):
+        return
     for table in CLOCKED:
         archive = SUPERSEDED[table.name]
         beyond = _of_run(table, run_id) & _beyond(table, clocks)
@@ -75,6 +77,13 @@ def end_of_run(connection: Connection, run_id: str) -> tuple[int, int, int]:
             found = connection.execute(select(func.max(table.c.sequence)).where(mine)).scalar()
             used.append(-1 if found is None else int(found))
     return int(attempt or 1), int(epoch or 0), 1 + max(used)
+
+
+def _has_rows(connection: Connection, run_id: str) -> bool:
+    """Say whether a run has anything, without a look at every table: the start of a new run should not wait."""
+    of_run = [select(literal(1)).where(table.c.run_id == run_id).exists() for table in CLOCKED if table is not POINTS]
+    of_run.append(select(literal(1)).where(SERIES.c.run_id == run_id).exists())
+    return bool(connection.execute(select(or_(*of_run))).scalar())
 
 
 def _of_run(table: Table, run_id: str) -> ColumnElement[bool]:

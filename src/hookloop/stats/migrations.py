@@ -62,7 +62,8 @@ def migrate(
 
 
 def _create(connection: Connection) -> None:
-    METADATA.create_all(connection)
+    # A table of the same name that is somebody else's must be an error, not be taken for ours.
+    METADATA.create_all(connection, checkfirst=False)
     connection.exec_driver_sql(METRICS_VIEW)
     connection.execute(SCHEMA_INFO.insert().values(name="version", value=SCHEMA_VERSION))
     connection.execute(SCHEMA_INFO.insert().values(name="flushes", value=0))

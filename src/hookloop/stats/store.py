@@ -156,7 +156,7 @@ class StatsStore(StatsLog):
 
     def _open(self) -> None:
         """Go on after what the run has already, for a process that adds to a run without an attempt of its own."""
-        ticket = Ticket(is_kept=self._opens_late)
+        ticket = Ticket(is_kept=self._opens_late, is_durable=False)
 
         def look(connection: Connection) -> None:
             self._writer.attempt, last_epoch, ticket.first_sequence = end_of_run(connection, self.run_id)

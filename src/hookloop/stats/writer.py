@@ -49,9 +49,11 @@ class Health:
 
 @dataclass(slots=True)
 class Ticket:
-    """Something in the queue that is answered once everything before it is durable."""
+    """Something in the queue that is answered once everything before it is written."""
 
     action: Action | None = None
+    is_durable: bool = True
+    """Whether it is answered only once everything before it is on the disk."""
     is_kept: bool = False
     """Whether a failed action is tried again until it succeeds; otherwise the caller is told."""
     first_sequence: int | None = None
@@ -231,14 +233,15 @@ class Writer:
 
     def _write(self, ticket: Ticket | None) -> None:
         connection, inserts = self._connect()
+        is_durable = ticket is not None and ticket.is_durable
         try:
-            with transaction(connection, is_durable=ticket is not None):
+            with transaction(connection, is_durable=is_durable):
                 inserts.write(self._batch)
                 _act(ticket, connection)
         except POISON:
             # The transaction is undone, and with it the series it made.
             inserts = self._inserts = BatchInserts(connection, self._run_id)
-            with transaction(connection, is_durable=ticket is not None):
+            with transaction(connection, is_durable=is_durable):
                 refused = inserts.write_singly(self._batch)
                 _act(ticket, connection)
             with self._lock:
