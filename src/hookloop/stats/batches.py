@@ -13,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, IntegrityError
 
+from hookloop.stats.database import brief
 from hookloop.stats.rows import split, text
 from hookloop.stats.schema import METADATA, POINTS, SERIES
 
@@ -143,7 +144,7 @@ class BatchInserts:
             with self._connection.begin_nested():
                 self.write(single)
         except POISON as error:
-            log.warning("The database refuses a row of statistics, which is left out: %s", error)
+            log.warning("The database refuses a row of statistics, which is left out: %s", brief(error))
             return False
         return True
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hookloop.stats.database import brief
 from hookloop.stats.log import Reading
 from hookloop.stats.store import (
     BATCH_ROWS,
@@ -74,13 +75,13 @@ class StatsClient(StatsStore):
         try:
             super().close(timeout)
         except DATABASE_ERRORS as error:
-            self._note(error)
+            lost = self.health().queued
             log.warning(
-                "The statistics of %s end here: %d rows could not be written.", self.run_id, self.health().queued
+                "The statistics of %s end here, %d rows could not be written: %s", self.run_id, lost, brief(error)
             )
 
     def _note(self, error: BaseException) -> None:
         kind = type(error).__name__
         self.failures[kind] += 1
         if self.failures[kind] == 1:
-            log.warning("The statistics cannot be written, and training goes on; it is tried again: %s", error)
+            log.warning("The statistics cannot be written, and training goes on; it is tried again: %s", brief(error))

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from hookloop.errors import MissingExtraError, StatsError
@@ -34,7 +34,10 @@ def sqlite_path(url_or_path: str | Path) -> Path | None:
     try:
         url = make_url(text)
     except ArgumentError as error:
-        raise StatsError(f"{text!r} is no database URL; give a path or postgresql+psycopg://user@host/name.") from error
+        # The text may hold a password, so that only its beginning is said.
+        raise StatsError(
+            f"'{text.partition('://')[0]}://...' is no database URL; give a path or postgresql+psycopg://user@host/name."
+        ) from error
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
             raise StatsError(f"{text!r} is no file, and readers in other processes need one; give a path.")
@@ -51,6 +54,18 @@ def require_driver(url_or_path: str | Path) -> None:
     """Refuse what can never be opened: no URL of ours, or one whose driver is not installed."""
     if sqlite_path(url_or_path) is None and find_spec("psycopg") is None:
         raise MissingExtraError("PostgreSQL", "postgres")
+
+
+def shown(url_or_path: str | Path) -> str:
+    """Return a database's place as it may be printed: without the password."""
+    path = sqlite_path(url_or_path)
+    return str(path) if path is not None else make_url(os.fspath(url_or_path)).render_as_string(hide_password=True)
+
+
+def brief(error: BaseException) -> str:
+    """Return what a database said, without the statement and the rows that it was said about."""
+    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return " ".join(str(said).split())
 
 
 def writing_engine(url_or_path: str | Path, *, most_bytes: int | None = None) -> Engine:

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from hookloop.errors import StatsError
 from hookloop.stats import schema
-from hookloop.stats.database import reading_engine, sqlite_path
+from hookloop.stats.database import reading_engine, shown, sqlite_path
 from hookloop.stats.migrations import refuse_newer, stored_version
 from hookloop.stats.outbox import rows_after
 from hookloop.stats.rows import joined
@@ -211,7 +211,9 @@ class StatsReader:
     def _check(self, connection: Connection) -> None:
         version = stored_version(connection)
         if version is None:
-            raise StatsError(f"There are no statistics in {self._url_or_path} yet; a run makes them when it begins.")
+            raise StatsError(
+                f"There are no statistics in {shown(self._url_or_path)} yet; a run makes them when it begins."
+            )
         refuse_newer(version)
         self._is_checked = True
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from hookloop.errors import HookloopError, StatsError, StatsWriteError
 from hookloop.stats.batches import POISON, Batch, BatchInserts, Logged, Sequences
-from hookloop.stats.database import transaction, writing_engine
+from hookloop.stats.database import brief, transaction, writing_engine
 from hookloop.stats.migrations import migrate
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Writer:
         """Write the batch and answer the ticket; say whether it succeeded."""
         ticket = self._ticket
         try:
-            self._write(ticket)
+            self._write_or_reconnect(ticket)
         except (*DATABASE_ERRORS, *POISON) as error:
             self._note(error)
             self._tell_waiting(_as_write_error(error))
@@ -231,6 +231,16 @@ class Writer:
         for ticket in waiting:
             ticket.answer(error)
 
+    def _write_or_reconnect(self, ticket: Ticket | None) -> None:
+        """Write; a connection that was cut while it was idle is noticed only now, and gets one successor."""
+        try:
+            self._write(ticket)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            self._note(error)
+            self._write(ticket)
+
     def _write(self, ticket: Ticket | None) -> None:
         connection, inserts = self._connect()
         is_durable = ticket is not None and ticket.is_durable
@@ -264,7 +274,7 @@ class Writer:
         """Remember a failure and begin with a new connection: the old one may be broken, or know series undone."""
         with self._lock:
             self._failures += 1
-            self._last_error = f"{type(error).__name__}: {error}"
+            self._last_error = f"{type(error).__name__}: {brief(error)}"
         self._wait_seconds = min(MOST_WAIT_SECONDS, 2 * max(self._wait_seconds, 0.05))
         self._disconnect()
         if self._on_failure is not None:
@@ -279,7 +289,9 @@ def _act(ticket: Ticket | None, connection: Connection) -> None:
 def _as_write_error(error: BaseException) -> BaseException:
     if isinstance(error, HookloopError):
         return error
-    wrapped = StatsWriteError(f"The statistics could not be written ({error}); the rows are kept and tried again.")
+    wrapped = StatsWriteError(
+        f"The statistics could not be written ({brief(error)}); the rows are kept and tried again."
+    )
     wrapped.__cause__ = error
     return wrapped
 
