@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -29,19 +29,17 @@ Place = tuple[int, int, int, int]
 """After which epoch a row came in, and the epoch, env_steps and optimizer_steps at which it was measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedPoints:
+class LoggedPoints(NamedTuple):
     """What one call of a hook logged: several metrics at one moment."""
 
     place: Place
     seconds: float
     hook: str
     event: str
-    values: Sequence[tuple[str, float]]
+    values: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRow:
+class LoggedRow(NamedTuple):
     """One row of a table, but for its sequence."""
 
     table: str
@@ -76,10 +74,13 @@ class Sequences:
 
 @dataclass(slots=True)
 class Batch:
-    """Rows of one transaction, numbered: a second try writes exactly the same rows."""
+    """Rows of one transaction, numbered: a second try writes exactly the same rows.
+
+    Points begin with the key of their series, for which a connection puts its number.
+    """
 
     run_id: str
-    points: dict[tuple[str, str], list[tuple[str, tuple[Any, ...]]]] = field(default_factory=dict)
+    points: dict[tuple[str, str], list[tuple[Any, ...]]] = field(default_factory=dict)
     rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
     count: int = 0
 
@@ -91,14 +92,15 @@ class Batch:
             self._add_row(logged, sequences, attempt)
 
     def _add_points(self, logged: LoggedPoints, sequences: Sequences) -> None:
-        place, seconds, source = logged.place, logged.seconds, (logged.hook, logged.event)
-        counts, first = sequences.at((source, place)), sequences.first
-        found = self.points.setdefault(source, [])
-        for key, value in logged.values:
+        (after, epoch, env_steps, optimizer_steps), seconds = logged.place, logged.seconds
+        source = (logged.hook, logged.event)
+        counts, first = sequences.at((source, logged.place)), sequences.first
+        append = self.points.setdefault(source, []).append
+        for key, value in logged.values.items():
             number = counts.get(key, first)
             counts[key] = number + 1
             finite, nonfinite = (value, None) if isfinite(value) else split(value)
-            found.append((key, (*place, number, seconds, finite, nonfinite)))
+            append((key, after, epoch, env_steps, optimizer_steps, number, seconds, finite, nonfinite))
         self.count += len(logged.values)
 
     def _add_row(self, logged: LoggedRow, sequences: Sequences, attempt: int) -> None:
@@ -148,15 +150,13 @@ class BatchInserts:
             return False
         return True
 
-    def _numbered(
-        self, source: tuple[str, str], points: Sequence[tuple[str, tuple[Any, ...]]]
-    ) -> list[tuple[Any, ...]]:
+    def _numbered(self, source: tuple[str, str], points: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Return points with the numbers of their series, which are made where they are new."""
         known = self._series.setdefault(source, {})
-        unknown = {key for key, _ in points if key not in known}
+        unknown = {point[0] for point in points} - known.keys()
         if unknown:
             known.update(self._made(source, sorted(unknown)))
-        return [(known[key], *point) for key, point in points]
+        return [(known[key], *point) for key, *point in points]
 
     def _made(self, source: tuple[str, str], keys: Sequence[str]) -> dict[str, int]:
         hook, event = map(text, source)

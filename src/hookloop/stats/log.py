@@ -17,6 +17,7 @@ Plain = Any
 
 log = logging.getLogger("hookloop.stats")
 
+_FLOATS = frozenset({float})
 _FLAT_CLOCKS = ("epochs", "epoch", "env_steps", "optimizer_steps", "seconds")
 
 
@@ -49,9 +50,8 @@ class StatsLog:
         """Log the rows of ``ctx.drain_metrics()``: nested mappings by path, lists by mean, tensors by item."""
         for row in rows:
             values = row["values"]
-            plain = [(key, value) for key, value in values.items() if type(value) is float]
-            if len(plain) < len(values):
-                plain = self._numbers(values)
+            # Taken now: a tensor may be written over before the thread comes to it.
+            plain = dict(values) if _FLOATS.issuperset(map(type, values.values())) else self._numbers(values)
             if plain:
                 reading = row["clocks"]
                 seconds = float(reading.get("seconds", 0.0))
@@ -232,11 +232,11 @@ class StatsLog:
     def _times(self, reading: Mapping[str, float]) -> dict[str, float]:
         return {"seconds": float(reading.get("seconds", 0.0)), "wall_time": self._wall_time()}
 
-    def _numbers(self, values: Mapping[str, Plain]) -> list[tuple[str, float]]:
-        found: list[tuple[str, float]] = []
+    def _numbers(self, values: Mapping[str, Plain]) -> dict[str, float]:
+        found: dict[str, float] = {}
         for key, value in flat(values):
             if value is not None:
-                found.append((key, value))
+                found[key] = value
             elif key not in self._warned:
                 self._warned.add(key)
                 log.warning(

@@ -28,6 +28,11 @@ JSON_COLUMNS = frozenset({"about", "config", "metrics", "players", "scores", "ta
 NONFINITE_OF = {"episodes": "return", "evaluations": "score", "replays": "return", "ratings": "rating"}
 PLACE_ORDER = ("epoch", "env_steps", "optimizer_steps", "after_epoch")
 
+_POINT_COLUMNS = tuple(
+    POINTS.c[name] for name in ("epoch", "env_steps", "optimizer_steps", "seconds", "value", "nonfinite")
+)
+_POINT_ORDER = (*(POINTS.c[name] for name in PLACE_ORDER), POINTS.c.sequence, POINTS.c.series_id)
+
 
 class Point(NamedTuple):
     """One value of a metric, and the clocks at which it was measured."""
@@ -87,31 +92,27 @@ class StatsReader:
 
     def metric(self, run_id: str, key: str, *, since_epoch: int = 0) -> list[Point]:
         """Return the curve of a metric in the order of the clocks, from an epoch on."""
-        chosen = (POINTS.c.epoch, POINTS.c.env_steps, POINTS.c.optimizer_steps, POINTS.c.seconds)
         query = (
-            select(*chosen, POINTS.c.value, POINTS.c.nonfinite)
+            select(*_POINT_COLUMNS)
             .join(SERIES, SERIES.c.series_id == POINTS.c.series_id)
             .where(SERIES.c.run_id == run_id, SERIES.c.key == key, POINTS.c.epoch >= since_epoch)
-            .order_by(*(POINTS.c[name] for name in PLACE_ORDER), POINTS.c.sequence, POINTS.c.series_id)
+            .order_by(*_POINT_ORDER)
         )
         return [_point(found) for found in self._fetch(query)]
 
     def latest(self, run_id: str) -> dict[str, Point]:
         """Return the newest value of every metric."""
-        newest: dict[str, tuple[Any, ...]] = {}
-        order = [POINTS.c[name].desc() for name in PLACE_ORDER]
-        chosen = (POINTS.c.epoch, POINTS.c.env_steps, POINTS.c.optimizer_steps, POINTS.c.seconds)
-        with self._connect() as connection:
-            found = connection.execute(select(SERIES.c.series_id, SERIES.c.key).where(SERIES.c.run_id == run_id)).all()
-            for series_id, key in found:
-                # Rows come in by epochs, so the newest of a series are at the end of its primary key.
-                last = select(func.max(POINTS.c.after_epoch)).where(POINTS.c.series_id == series_id).scalar_subquery()
-                query = select(*chosen, POINTS.c.value, POINTS.c.nonfinite, POINTS.c.after_epoch, POINTS.c.sequence)
-                query = query.where(POINTS.c.series_id == series_id, POINTS.c.after_epoch == last)
-                row = connection.execute(query.order_by(*order, POINTS.c.sequence.desc()).limit(1)).first()
-                if row is not None and (key not in newest or _order(row) > _order(newest[key])):
-                    newest[key] = tuple(row)
-        return {key: _point(row[:6]) for key, row in sorted(newest.items())}
+        later = POINTS.alias()
+        # Rows come in by epochs, so the newest of a series are at the end of its primary key: one step in the index.
+        last = select(func.max(later.c.after_epoch)).where(later.c.series_id == SERIES.c.series_id)
+        query = (
+            select(SERIES.c.key, *_POINT_COLUMNS)
+            .where(SERIES.c.run_id == run_id, POINTS.c.series_id == SERIES.c.series_id)
+            .where(POINTS.c.after_epoch == last.scalar_subquery())
+            .order_by(*_POINT_ORDER)
+        )
+        newest = {str(key): found for key, *found in self._fetch(query)}
+        return {key: _point(newest[key]) for key in sorted(newest)}
 
     def epochs(self, run_id: str) -> list[Row]:
         """Return the completed epochs of a run in order."""
@@ -221,11 +222,6 @@ class StatsReader:
 def _point(found: Sequence[Any]) -> Point:
     epoch, env_steps, optimizer_steps, seconds, value, nonfinite = found
     return Point(epoch, env_steps, optimizer_steps, seconds, float(nonfinite or value))
-
-
-def _order(found: Sequence[Any]) -> tuple[Any, ...]:
-    epoch, env_steps, optimizer_steps, _, _, _, after_epoch, sequence = found
-    return epoch, env_steps, optimizer_steps, after_epoch, sequence
 
 
 def _plain(found: Mapping[str, Any], value_column: str | None) -> Row:
