@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,8 @@ def test_a_full_disk_is_survived_and_what_was_written_stays_readable(tmp_path: P
     assert "full" in client.health().last_error
     assert StatsReader(path).epochs(RUN)[0]["epoch"] == 1
     client.close(5.0)
-    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
     with StatsStore(path, run_id=RUN) as store:  # somebody has made room
         store.begin_attempt(3, reading(1))

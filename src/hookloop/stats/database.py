@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 BUSY_SECONDS = 10.0
+PAGE_BYTES = 4096  # SQLite's own default
 CONNECT_SECONDS = 10
 _POSTGRESQL = ("postgresql", "postgres")
 
@@ -76,14 +77,10 @@ def writing_engine(url_or_path: str | Path, *, most_bytes: int | None = None) ->
     path.parent.mkdir(parents=True, exist_ok=True)
 
     def connect() -> sqlite3.Connection:
-        # isolation_level None: the module begins no transactions on its own, ours span DDL as well.
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
+        pragmas = ["journal_mode=WAL", "synchronous=NORMAL"]
         if most_bytes is not None:
-            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-            connection.execute(f"PRAGMA max_page_count={max(1, most_bytes // page_bytes)}")
-        return connection
+            pragmas.append(f"max_page_count={max(1, most_bytes // PAGE_BYTES)}")
+        return _opened(str(path.absolute()), pragmas)
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     # The write lock is taken at the start: a lock that is asked for half-way cannot wait for another writer.
@@ -109,9 +106,7 @@ def read_only_connection(path: Path) -> sqlite3.Connection:
     # SQLite keeps an index of its log beside the file. Where it can make none, nobody else can be writing either.
     if not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
         uri += "&immutable=1"
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA query_only=ON")
-    return connection
+    return _opened(uri, ["query_only=ON"])
 
 
 @contextmanager
@@ -133,6 +128,24 @@ def transaction(connection: Connection, *, is_durable: bool) -> Generator[None]:
             # A commit without a change writes nothing, and so would not flush the commits before it either.
             connection.exec_driver_sql("UPDATE schema_info SET value = value + 1 WHERE name = 'flushes'")
         yield
+
+
+def _opened(path_or_uri: str, pragmas: Iterable[str]) -> sqlite3.Connection:
+    # isolation_level None: the module begins no transactions on its own, ours span DDL as well.
+    connection = sqlite3.connect(
+        path_or_uri,
+        uri=path_or_uri.startswith("file:"),
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _server_engine(url: str, options: str, *, is_pooled: bool) -> Engine:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from hookloop.errors import StatsError
+from hookloop.errors import StatsError, UnknownNameError
 from hookloop.stats import schema
-from hookloop.stats.database import reading_engine, shown, sqlite_path
+from hookloop.stats.database import brief, reading_engine, shown, sqlite_path
 from hookloop.stats.migrations import refuse_newer, stored_version
 from hookloop.stats.outbox import rows_after
 from hookloop.stats.rows import joined
@@ -25,7 +27,13 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 JSON_COLUMNS = frozenset({"about", "config", "metrics", "players", "scores", "tags", "versions"})
-NONFINITE_OF = {"episodes": "return", "evaluations": "score", "replays": "return", "ratings": "rating"}
+NONFINITE_OF = {
+    "points": "value",
+    "episodes": "return",
+    "evaluations": "score",
+    "replays": "return",
+    "ratings": "rating",
+}
 PLACE_ORDER = ("epoch", "env_steps", "optimizer_steps", "after_epoch")
 
 _POINT_COLUMNS = tuple(
@@ -160,7 +168,12 @@ class StatsReader:
 
     def superseded(self, run_id: str, table: str = "epochs") -> list[Row]:
         """Return the rows of a table that resumes have moved aside."""
+        if table not in schema.SUPERSEDED:
+            raise UnknownNameError("table with rows that a resume moves aside", table, schema.SUPERSEDED)
         archive = schema.SUPERSEDED[table]
+        if table == POINTS.name:
+            mine = archive.c.series_id.in_(select(SERIES.c.series_id).where(SERIES.c.run_id == run_id))
+            return self._rows(archive, select(archive).where(mine).order_by(archive.c.superseded_by, archive.c.epoch))
         return self._of_run(archive, run_id, ("superseded_by", "epoch"))
 
     def cursor(self, run_id: str, tracker: str) -> int:
@@ -171,7 +184,7 @@ class StatsReader:
 
     def rows_after(self, run_id: str, cursor: int | None, limit: int = 10_000) -> tuple[list[Row], int]:
         """Return the metrics of the whole epochs after a cursor, in order, and the next cursor; None begins."""
-        with self._connect() as connection:
+        with self._reading() as connection:
             return rows_after(connection, run_id, 0 if cursor is None else cursor, limit)
 
     def sql(self, query: str, limit: int = 1_000, *, seconds: float = 10.0) -> list[Row]:
@@ -196,18 +209,18 @@ class StatsReader:
         return [_plain(found._mapping, value_column) for found in self._fetch(query)]
 
     def _fetch(self, query: Select[*tuple[Any, ...]]) -> Sequence[Any]:
-        with self._connect() as connection:
+        with self._reading() as connection:
             return connection.execute(query).all()
 
-    def _connect(self) -> Connection:
-        connection = self._engine.connect()
-        if not self._is_checked:
-            try:
-                self._check(connection)
-            except BaseException:
-                connection.close()
-                raise
-        return connection
+    @contextmanager
+    def _reading(self) -> Generator[Connection]:
+        try:
+            with self._engine.connect() as connection:
+                if not self._is_checked:
+                    self._check(connection)
+                yield connection
+        except SQLAlchemyError as error:
+            raise StatsError(f"The statistics in {shown(self._url_or_path)} cannot be read: {brief(error)}.") from error
 
     def _check(self, connection: Connection) -> None:
         version = stored_version(connection)

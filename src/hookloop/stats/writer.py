@@ -167,17 +167,28 @@ class Writer:
     # For the thread alone
 
     def _run(self) -> None:
+        try:
+            self._write_until_closed()
+        finally:
+            # Should the thread ever end by a mistake of ours, nobody may wait for it for ever.
+            with self._lock:
+                has_failed, self._is_closing = not self._is_closing, True
+                if has_failed:
+                    self._last_error = "the thread that writes has ended; its traceback is above"
+                waiting = [each for each in (self._ticket, *self._queue) if isinstance(each, Ticket)]
+            for ticket in waiting:
+                ticket.answer(StatsWriteError("The thread that writes statistics has ended; rows are lost."))
+            self._disconnect()
+
+    def _write_until_closed(self) -> None:
         while True:
             self._wake.wait(self._wait_seconds)
             self._wake.clear()
             while self._take():
                 if not self._serve():
                     break
-            if self._is_closing and not self._queue:
-                break
-            if self._is_closing and self._last_error:
-                break
-        self._disconnect()
+            if self._is_closing and (self._last_error or not self._queue):
+                return
 
     def _take(self) -> bool:
         """Move the next rows into the batch, up to a ticket; say whether there is something to do."""

@@ -3,11 +3,12 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hookloop.errors import StatsError, StatsQueryError
+from hookloop.errors import StatsError, StatsQueryError, UnknownNameError
 from hookloop.stats import StatsReader, StatsStore
 from tests.unit.stats.logged import RUN, log_epoch, metric_row, reading
 
@@ -98,9 +99,15 @@ def test_a_misspelt_query_says_where_the_tables_are_listed(path: Path) -> None:
 def test_what_is_not_there_is_said(tmp_path: Path, path: Path) -> None:
     with pytest.raises(StatsError, match="no statistics database at"):
         StatsReader(tmp_path / "nothing.sqlite").runs()
-    sqlite3.connect(tmp_path / "empty.sqlite").execute("CREATE TABLE t (x)").connection.close()
+    with closing(sqlite3.connect(tmp_path / "empty.sqlite")) as connection:
+        connection.execute("CREATE TABLE t (x)")
     with pytest.raises(StatsError, match="no statistics in"):
         StatsReader(tmp_path / "empty.sqlite").runs()
+    (tmp_path / "text.sqlite").write_text("this is no database" * 100)
+    with pytest.raises(StatsError, match=r"text\.sqlite cannot be read: file is not a database"):
+        StatsReader(tmp_path / "text.sqlite").runs()
+    with pytest.raises(UnknownNameError, match="Did you mean 'episodes'"):
+        StatsReader(path).superseded(RUN, "episode")
     with pytest.raises(StatsError, match="no run 'run-2' in this database; there are: run-1"):
         StatsReader(path).run("run-2")
 

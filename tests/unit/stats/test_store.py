@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -187,7 +188,7 @@ def test_a_resume_moves_the_future_that_was_given_up_aside(path: Path) -> None:
     assert [point.epoch for point in reader.metric(RUN, "return/mean")] == [1, 2, 3]
     assert [(row["epoch"], row["superseded_by"]) for row in reader.superseded(RUN)] == [(4, 2), (5, 2)]
     # Two epochs of six points, but for the learning rate that was logged at the very clocks of the checkpoint.
-    assert len(reader.sql("SELECT * FROM superseded_points")) == 11
+    assert len(reader.superseded(RUN, "points")) == 11
     assert reader.cursor(RUN, "wandb") == 3
 
 
@@ -258,6 +259,23 @@ def test_a_closed_store_takes_nothing_more(path: Path) -> None:
     assert store.health().dropped == 1
     with pytest.raises(StatsError, match="closed"):
         store.flush()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_a_thread_that_has_died(path: Path) -> None:
+    def mistake(error: BaseException) -> None:
+        raise ZeroDivisionError("a mistake in the thread")
+
+    store = StatsStore(path, run_id=RUN, most_bytes=1, opens_late=True, on_failure=mistake)
+
+    with pytest.raises(StatsError):
+        store.flush(timeout=20.0)
+    for thread in threading.enumerate():
+        if thread.name == "hookloop-stats":
+            thread.join()
+    store.log_event("who", "what", "why", START)
+    assert store.health().dropped == 1
+    assert "has ended" in store.health().last_error
 
 
 def test_a_closed_store_leaves_one_file(path: Path) -> None:
