@@ -43,7 +43,7 @@ venv: $(VENV)/.dev ## create .venv with the library and the development tools
 train: $(VENV)/.core ## train the default recipe (TRAIN_ARGS="--seed 1"); installs no development tools
 	$(BIN)/hookloop train $(TRAIN_ARGS)
 
-test: $(VENV)/.dev ## run all tests
+test: $(VENV)/.dev ## run all tests but the long versions of test-faults
 	$(BIN)/pytest -n $(WORKERS) tests
 
 check: $(VENV)/.dev ## format, lint, types, import rules, unit and contract tests
@@ -53,7 +53,7 @@ check: $(VENV)/.dev ## format, lint, types, import rules, unit and contract test
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) tests/unit tests/contracts
 
-test-faults: $(VENV)/.dev ## run the tests that kill processes and damage files
+test-faults: $(VENV)/.dev ## kill processes and damage files hundreds of times (tests/faults, the long versions)
 	$(BIN)/pytest -m faults tests
 
 bench: $(VENV)/.bench ## run every script in benchmarks/ (BENCH_ARGS="--quick")

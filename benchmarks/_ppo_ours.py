@@ -22,7 +22,8 @@ OUT_OF_REACH = 1e9  # a goal that is looked at after every epoch and never ends 
 def run_hookloop(work: Work, pace: Pace) -> Outcome:
     """Train with ``hookloop.rl.Trainer``, the hooks of ``hookloop train`` and one that takes turns."""
     import hookloop.rl as rl
-    from hookloop.hooks import GoalHook, ProgressHook
+    from hookloop.checkpoints import CheckpointManager
+    from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
     from hookloop.rl.config import GAUSSIAN, OptimizerConfig
     from hookloop.rl.values import Linear
 
@@ -42,10 +43,12 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
         values={path: Linear(start) for path, start in annealed.items()},
     )
     progress = ProgressHook(total_env_steps=work.total_env_steps)
-    hooks = [GoalHook(OUT_OF_REACH), progress, PacingHook(work, pace)]
-    trainer = rl.Trainer(policy=policy, envs=envs, losses=[loss], config=config, hooks=hooks, seed=work.seed)
-    pace(0)
-    result = trainer.train(total_env_steps=work.total_env_steps)
+    with tempfile.TemporaryDirectory() as folder:
+        saving = CheckpointHook(CheckpointManager(folder), schedule="every 30 seconds")
+        hooks = [NanGuardHook(), GoalHook(OUT_OF_REACH), progress, saving, PacingHook(work, pace)]
+        trainer = rl.Trainer(policy=policy, envs=envs, losses=[loss], config=config, hooks=hooks, seed=work.seed)
+        pace(0)
+        result = trainer.train(total_env_steps=work.total_env_steps)
     greedy_return = play_greedily(policy, envs, work) if work.greedy_episodes else None
     digest = weights_digest(policy)
     return Outcome(result.env_steps, result.mean_return or 0.0, result.episodes, greedy_return, loss_digest=digest)

@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Always": "hookloop.core",
     "At": "hookloop.core",
+    "CheckpointHook": "hookloop.hooks",
+    "CheckpointManager": "hookloop.checkpoints",
     "Clocks": "hookloop.core",
     "CompositeHook": "hookloop.core",
     "Cycle": "hookloop.core",
@@ -40,6 +42,8 @@ _HOMES = {
 __all__ = [
     "Always",
     "At",
+    "CheckpointHook",
+    "CheckpointManager",
     "Clocks",
     "CompositeHook",
     "Cycle",
@@ -65,6 +69,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from hookloop.checkpoints import CheckpointManager
     from hookloop.core import (
         Always,
         At,
@@ -88,7 +93,7 @@ if TYPE_CHECKING:
     )
     from hookloop.core.registry import register_hook_type
     from hookloop.errors import HookloopError
-    from hookloop.hooks import LoggingHook, TimeLimitHook, load_hooks
+    from hookloop.hooks import CheckpointHook, LoggingHook, TimeLimitHook, load_hooks
 
 
 def __getattr__(name: str) -> object:

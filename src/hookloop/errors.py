@@ -101,6 +101,10 @@ class DamagedCheckpointError(CheckpointError):
 class CheckpointWriteError(CheckpointError, OSError):
     """A checkpoint could not be written; those before it are intact."""
 
+    def __init__(self, message: str, number: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = number  # by hand: what is a RuntimeError, too, would show (number, message) as its text
+
 
 class StatsError(HookloopError, RuntimeError):
     """The statistics of a run cannot be read or written."""

@@ -173,3 +173,25 @@ def test_a_run_whose_numbers_are_not_finite_fails_with_words_and_writes_no_weigh
     assert "error: Not finite: " in finished.stderr
     assert "Lower the learning rate" in finished.stderr.replace("\n", " ")
     assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_a_run_resumed_from_before_its_settings_changed_ends_where_the_new_ones_say(tmp_path: Path) -> None:
+    first = hookloop("train", "cartpole", "stop_at_return=20", "--run", "a", "--display", "off", cwd=tmp_path)
+    [final] = (tmp_path / "runs" / "a" / "checkpoints").glob("step-*-final")
+    changed = hookloop("train", "--resume", "a", "stop_at_return=40", "--display", "off", cwd=tmp_path)
+
+    again = hookloop("train", "--resume", "a", "--checkpoint", final.name, "--display", "off", cwd=tmp_path)
+
+    assert "the goal is 20" in first.stdout
+    assert "the goal is 40" in changed.stdout
+    assert again.stdout.splitlines()[0] == changed.stdout.splitlines()[1]
+    assert "set aside: the run goes on from" in again.stderr
+
+
+def test_a_finished_run_that_is_resumed_trains_nothing_more(tmp_path: Path) -> None:
+    first = hookloop("train", "cartpole", "stop_at_return=20", "--run", "a", "--display", "off", cwd=tmp_path)
+
+    again = hookloop("train", "--resume", "a", "--display", "off", cwd=tmp_path)
+
+    steps = re.compile(r"after \d+ steps")
+    assert steps.findall(again.stdout) == steps.findall(first.stdout)

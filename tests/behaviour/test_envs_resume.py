@@ -123,3 +123,9 @@ def test_a_state_can_be_loaded_twice_because_loading_does_not_touch_it() -> None
         shown.append(np.asarray(fresh.obs).tobytes())
 
     assert shown[0] == shown[1]
+
+
+def test_the_same_seed_gives_the_same_state_down_to_the_generators_of_the_spaces() -> None:
+    one, other = (repr(make_envs("CartPole-v1", NUM_ENVS, mode="native", seed=4).state_dict()) for _ in range(2))
+
+    assert one == other

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from pathlib import Path
 
 import pytest
 
+from hookloop.checkpoints import CheckpointManager
 from hookloop.core import HookContext, HookManager, PeriodicHook, TrainerState, TrainingLoop
 from hookloop.errors import HookStateError
-from hookloop.hooks import LoggingHook, TimeLimitHook
+from hookloop.hooks import CheckpointHook, LoggingHook, TimeLimitHook
 from hookloop.testing import Harness, ToyWorkload, assert_pure, assert_resumable
 
 
@@ -348,3 +352,27 @@ def test_an_attribute_that_can_no_longer_be_saved_is_warned_of(caplog: pytest.Lo
     harness.hooks.state_dict()
 
     assert "'best' cannot be saved and is lost on a resume" in caplog.text
+
+
+def test_a_run_that_a_signal_ended_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path: Path) -> None:
+    """The state is loaded while the loop runs, at ``restore``; there, too, an interrupt ends the attempt alone."""
+
+    class Interrupt:
+        schedule = "at 3 epochs"
+
+        def on_epoch_end(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def train(*, resume: bool) -> tuple[ToyWorkload, str]:
+        workload = ToyWorkload(epochs=8)
+        hooks = [CheckpointHook(CheckpointManager(tmp_path), 5, resume=resume), Interrupt()]
+        return workload, TrainingLoop(workload, hooks).run().outcome
+
+    whole = ToyWorkload(epochs=8)
+    TrainingLoop(whole).run()
+
+    _, first = train(resume=False)
+    resumed, second = train(resume=True)
+
+    assert (first, second) == ("interrupted", "completed")
+    assert resumed.state_dict() == whole.state_dict()

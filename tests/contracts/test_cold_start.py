@@ -32,10 +32,15 @@ def test_the_core_needs_the_standard_library_alone() -> None:
     assert {name for name in foreign if not name.startswith(("_", "site", "sitecustomize"))} == set()
 
 
+@pytest.mark.parametrize("name", ["CheckpointHook", "CheckpointManager"])
+def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
+    assert not modules_after(f"from hookloop import {name}") & {"torch", "numpy", "gymnasium", "upath"}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
-     ["config", "cartpole"]],
+     ["config", "cartpole"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")

@@ -1,5 +1,6 @@
 """The tables of the pages name everything the code knows, and nothing else."""
 
+import inspect
 import re
 import signal
 from collections.abc import Callable
@@ -7,8 +8,11 @@ from dataclasses import fields
 
 import pytest
 
-from hookloop import HookManager, core, parse_schedule
+from hookloop import CheckpointHook, HookManager, core, parse_schedule
+from hookloop.checkpoints import Retention
+from hookloop.checkpoints.selectors import WORDS
 from hookloop.cli import exit_codes
+from hookloop.config.settings import CheckpointConfig
 from hookloop.core import BUILT_IN_CLOCKS, HookContext, TrainerState
 from hookloop.core.clocks import CLOCK_ALIASES
 from hookloop.core.options import ON_ERROR, STAGES
@@ -91,6 +95,32 @@ def test_the_texts_of_schedules_mean_what_stands_beside_them() -> None:
     for texts, schedules in table_under(DOCS / "schedules.md", "## Text form"):
         for text, schedule in zip(code_spans(texts), code_spans(schedules), strict=True):
             assert parse_schedule(text) == eval(schedule, dict(vars(core)))
+
+
+def test_the_table_of_checkpoint_settings_has_every_setting_with_its_default() -> None:
+    rows = table_under(DOCS / "checkpoints.md", "## Settings")
+    listed = {code_words(cells[0]).pop().removeprefix("checkpoints."): cells[1].strip("`") for cells in rows}
+
+    assert listed == {name: str(field.default) for name, field in CheckpointConfig.model_fields.items()}
+
+
+def test_the_table_of_retention_has_every_rule_with_its_default() -> None:
+    rows = table_under(DOCS / "checkpoints.md", "### Retention")
+    listed = {name: cells[1] for cells in rows for name in code_words(cells[0])}
+
+    assert listed == {name: str(getattr(Retention(), name)) for name in ("keep_last", "keep_best", "keep_every")}
+
+
+def test_the_table_of_the_checkpoint_hook_has_every_argument() -> None:
+    listed = [code_words(cells[0]).pop() for cells in table_under(DOCS / "checkpoints.md", "## In Python")]
+
+    assert listed == list(inspect.signature(CheckpointHook).parameters)
+
+
+def test_the_words_for_a_checkpoint_are_listed() -> None:
+    listed = {word for cells in table_under(DOCS / "checkpoints.md", "### Selectors") for word in code_words(cells[0])}
+
+    assert set(WORDS) <= listed
 
 
 def test_the_table_of_exit_codes_is_complete() -> None:

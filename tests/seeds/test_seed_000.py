@@ -5,6 +5,12 @@ The bodies the seed leaves as comments are filled in with the least that shows t
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import hookloop
+from hookloop.checkpoints import Checkpoint, Retention
 from hookloop.core import HookManager, TrainingLoop
 from hookloop.hooks import TrainerHook
 from hookloop.testing import ToyWorkload
@@ -171,3 +177,89 @@ def test_the_trainer_imports_training_modules_only() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"rich", "sqlalchemy", "wandb", "tensorboard", "upath", "psutil", "hookloop.storage"} & set(loaded)
+
+
+def small_trainer(**options: Any) -> Any:
+    import hookloop.rl as rl
+
+    envs = rl.make_envs("CartPole-v1", num_envs=4)
+    policy = rl.make_policy(envs.observation, envs.action, hidden=(16, 16), seed=0)
+    return rl.Trainer(policy=policy, envs=envs, losses=[rl.PPO()], config=rl.TrainerConfig(horizon=32), **options)
+
+
+def weights_of(trainer: Any) -> dict[str, Any]:
+    return {name: tensor.tolist() for name, tensor in trainer.policy.state_dict().items()}
+
+
+def test_the_checkpoint_hook_of_the_seed_is_ours_and_saves_at_its_interval(tmp_path: Path) -> None:
+    config = SimpleNamespace(checkpoint=SimpleNamespace(checkpoint_interval=2, wandb_checkpoint_interval=4))
+    checkpoint_manager = hookloop.CheckpointManager(tmp_path, retention=Retention(keep_last=100))
+    trainer = small_trainer()
+
+    if config.checkpoint.checkpoint_interval > 0:
+        checkpoint_hook = hookloop.CheckpointHook(
+            checkpoint_manager, config.checkpoint.checkpoint_interval, config.checkpoint.wandb_checkpoint_interval
+        )
+        trainer.add_hook(checkpoint_hook)
+    trainer.train(total_env_steps=1_000)
+
+    saved = [each.manifest for each in checkpoint_manager.store.sound()]
+    epochs = trainer.state.epoch
+    assert [each.epochs for each in saved if each.kind == "periodic"] == list(range(2, epochs + 1, 2))
+    assert (saved[-1].kind, saved[-1].epochs) == ("final", epochs)
+    assert trainer.state.latest_checkpoint_uri == (tmp_path / saved[-1].name).as_uri()
+    assert trainer.state.latest_saved_epoch == epochs
+
+
+def test_an_evaluation_after_the_checkpoint_hook_finds_the_uri_of_a_durable_checkpoint(tmp_path: Path) -> None:
+    trainer = small_trainer()
+    manager = hookloop.CheckpointManager(tmp_path, asynchronous=False)
+    checkpoint_hook = hookloop.CheckpointHook(manager, 1, 10)
+    eval_hook = EvaluationHook({"every": 1}, curriculum=None)
+
+    trainer.add_hook(checkpoint_hook)
+    trainer.add_hook(eval_hook, stage="publish")
+    trainer.train(total_env_steps=300)
+
+    uris = [uri for _, uri, _, _ in eval_hook.seen]
+    assert len(set(uris)) == len(uris) == trainer.state.epoch
+    assert all(hook is checkpoint_hook for hook, *_ in eval_hook.seen)
+
+
+def test_checkpoints_are_published_at_the_seeds_second_interval_and_at_the_end(tmp_path: Path) -> None:
+    class Recording:
+        kind = "wandb"
+
+        def __init__(self) -> None:
+            self.epochs: list[tuple[int, str]] = []
+
+        def publish(self, checkpoint: Checkpoint) -> str:
+            self.epochs.append((checkpoint.manifest.epochs, checkpoint.manifest.kind))
+            return f"wandb://{checkpoint.id}"
+
+    sink = Recording()
+    trainer = small_trainer()
+    manager = hookloop.CheckpointManager(tmp_path, asynchronous=False)
+    trainer.add_hook(hookloop.CheckpointHook(manager, 1, 3, sinks=[sink]))
+
+    trainer.train(total_env_steps=900)
+
+    last = trainer.state.epoch
+    assert sink.epochs == [*((epoch, "periodic") for epoch in range(3, last + 1, 3)), (last, "final")]
+    assert trainer.state.latest_wandb_uri is not None
+    assert trainer.state.latest_wandb_uri.startswith("wandb://")
+
+
+def test_the_loaded_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    whole = small_trainer()
+    whole.train(total_env_steps=1_000)
+    first = small_trainer()
+    first.add_hook(hookloop.CheckpointHook(hookloop.CheckpointManager(tmp_path), 1, 10))
+    first.train(total_env_steps=400)
+
+    second = small_trainer()
+    second.add_hook(hookloop.CheckpointHook(hookloop.CheckpointManager(tmp_path), 1, 10, resume=True))
+    second.train(total_env_steps=1_000)
+
+    assert second.state.attempt == 2
+    assert weights_of(second) == weights_of(whole)

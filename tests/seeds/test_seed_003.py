@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from hookloop import CheckpointHook, CheckpointManager
+from hookloop.checkpoints import Retention
 from hookloop.core import TrainingLoop
+from hookloop.errors import NoCheckpointError
 from hookloop.testing import Harness, ToyWorkload
 
 
@@ -93,3 +98,38 @@ def test_the_hook_parameters_are_checked_when_the_hook_is_given() -> None:
 
     with pytest.raises(ValueError, match=r"metricz.*Did you mean 'metrics'"):
         Harness(Misnamed())
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which ``./checkpoints`` holds the checkpoints of eight epochs."""
+    monkeypatch.chdir(tmp_path)
+    manager = CheckpointManager("./checkpoints", retention=Retention(keep_last=100))
+    TrainingLoop(ToyWorkload(epochs=8), [CheckpointHook(manager)]).run()
+    return tmp_path
+
+
+@pytest.mark.parametrize("folder", ["./checkpoints", "./elsewhere"])
+def test_the_path_that_the_seed_resumes_from_means_the_checkpoint_of_that_epoch(trained: Path, folder: str) -> None:
+    checkpoint, state = CheckpointManager(folder).load("./checkpoints/checkpoint_epoch0005.pt")
+
+    assert checkpoint.manifest.epochs == 5
+    assert state["state"]["clocks"]["epochs"] == 5
+    assert checkpoint.path.parent == Path("checkpoints")
+
+
+def test_a_run_resumed_from_the_path_of_the_seed_goes_on_with_the_same_bits(trained: Path) -> None:
+    _, saved = CheckpointManager("./checkpoints").load("./checkpoints/checkpoint_epoch0005.pt")
+    whole, resumed = ToyWorkload(epochs=12), ToyWorkload(epochs=12)
+    TrainingLoop(whole).run()
+
+    loop = TrainingLoop(resumed, [CheckpointHook(CheckpointManager("./other"))])
+    loop.load_state_dict(saved)
+    loop.run()
+
+    assert resumed.state_dict() == whole.state_dict()
+
+
+def test_an_epoch_that_was_not_saved_is_refused_with_those_that_were(trained: Path) -> None:
+    with pytest.raises(NoCheckpointError, match=r"no checkpoint of epoch 99 .* \(epoch 8\)"):
+        CheckpointManager("./checkpoints").load("./checkpoints/checkpoint_epoch0099.pt")

@@ -43,8 +43,9 @@ def write_folder(
 ) -> Manifest:
     """Write a checkpoint; once this returns, it survives a power loss. If it raises, nothing of it is left."""
     temporary = parent / f"{TEMPORARY}{name}"
+    has_its_name = False
     try:
-        disk.remove(temporary)
+        clear_away(disk, parent, TEMPORARY)
         disk.make_folder(temporary)
         for file, chunks in files.items():
             disk.write(temporary / file, chunks)
@@ -54,26 +55,40 @@ def write_folder(
         disk.flush(temporary / MANIFEST)
         disk.flush_folder(temporary)
         disk.rename(temporary, parent / name)
+        has_its_name = True
         disk.flush_folder(parent)
     except OSError as error:
         with contextlib.suppress(OSError):
+            if has_its_name:  # nobody can tell whether it would still have it after a power loss
+                disk.rename(parent / name, temporary)
             disk.remove(temporary)
         raise CheckpointWriteError(
-            error.errno or 0,
             f"The checkpoint {name} could not be written: {error}. "
             "Those before it are intact; make room or mend the disk.",
+            error.errno,
         ) from error
     return manifest
 
 
+def clear_away(disk: Disk, folder: Path, *prefixes: str) -> None:
+    """Remove what a killed process, or one that could not even clean up, left half done."""
+    for name in disk.names(folder):
+        if name.startswith(prefixes):
+            disk.remove(folder / name)
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read what a checkpoint says it is, without looking at its other files."""
-    what = str(folder / MANIFEST)
-    with _opened(folder / MANIFEST) as file:
+    return Manifest.decode(read_small(folder / MANIFEST), str(folder / MANIFEST))
+
+
+def read_small(path: Path) -> bytes:
+    """Read a plain file that describes others, and is never large."""
+    with _opened(path) as file:
         content = file.read(MAX_MANIFEST_BYTES + 1)
     if len(content) > MAX_MANIFEST_BYTES:
-        raise DamagedCheckpointError(f"{what} has more than {MAX_MANIFEST_BYTES} bytes; no run writes such a manifest.")
-    return Manifest.decode(content, what)
+        raise DamagedCheckpointError(f"{path} has more than {MAX_MANIFEST_BYTES} bytes; no run writes such a file.")
+    return content
 
 
 def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str, Content]:

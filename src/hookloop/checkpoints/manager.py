@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hookloop.checkpoints.environment import current_environment
-from hookloop.checkpoints.manifest import FileEntry, Kind, Manifest
+from hookloop.checkpoints.manifest import MAX_MANIFEST_BYTES, FileEntry, Kind, Manifest, name_of
 from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import selected
-from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, name_of, read_state
+from hookloop.checkpoints.store import DEFAULT_MAX_BYTES, Checkpoint, CheckpointStore, read_state
 from hookloop.checkpoints.writer import Writer
-from hookloop.errors import NoCheckpointError
+from hookloop.errors import CheckpointError, DamagedCheckpointError, NoCheckpointError
 from hookloop.storage.disk import Disk
 from hookloop.storage.lock import RunLock
 
@@ -78,11 +78,14 @@ class CheckpointManager:
         self.config_sha256 = config_sha256
         self.parent: str | None = None
         """The checkpoint the next one comes after."""
+        self.restored: Checkpoint | None = None
+        """What the run went on from in this process."""
         self._asynchronous = asynchronous
-        self._when_busy = when_busy
+        self.when_busy = when_busy
         self._own_lock = RunLock(Path(folder)) if lock is None else None
         self._is_open = False
         self._writer: Writer[Checkpoint | None] = Writer("checkpoint-writer")
+        self._is_reserving = False
         self._buffers: Any = None
         self._held: set[str] = set()
         self._written: list[Checkpoint] = []
@@ -112,12 +115,16 @@ class CheckpointManager:
                 refused if they hold NaN or infinity.
         """
         self.open()
-        if self._writer.is_busy and self._when_busy == "skip" and about.kind == "periodic":
+        if self._is_reserving:  # not a write that a save could be left out for
+            self._take(wait=True)
+            self._is_reserving = False
+        if self._writer.is_busy and self.when_busy == "skip" and about.kind == "periodic":
             log.warning("%s is left out: the checkpoint before is still being written", about.name)
             return False
         self._take(wait=True)  # first: its buffers are the ones to copy into
-        if about.name in self.store.names():
+        if self.store.has(about.name):
             return False
+        self._require_describable(about)
         snapshot = self._snapshot_buffers().take(state, parts or {})
         if self._asynchronous:
             self._writer.start(lambda: self._write(snapshot, about))
@@ -128,21 +135,28 @@ class CheckpointManager:
     def reserve(self, state: Plain, *, parts: Mapping[str, tuple[str, ...]] | None = None) -> None:
         """Get hold of the memory that a save of such a state needs, in the writer's thread: a first touch is slow."""
         if self._asynchronous:
+            self._is_reserving = True
             buffers = self._snapshot_buffers()
             self._writer.start(lambda: buffers.reserve(state, parts or {}))
 
     def collect(self, *, wait: bool = False) -> list[Checkpoint]:
-        """Return the checkpoints that became durable since the last call; raise if a write failed."""
+        """Return the checkpoints that became durable since the last call; raise if a write failed.
+
+        The one a run goes on from is among them: what is in it was saved before anybody was told of it.
+        """
         self._take(wait=wait)
         written, self._written = self._written, []
         return written
 
     def close(self) -> None:
-        """Wait for the writer, and give the lock back."""
-        self._writer.close()
-        if self._own_lock is not None:
-            self._own_lock.release()
-        self._is_open = False
+        """Wait for the writer, and give the lock back; raise if a write failed that nobody has been told of."""
+        try:
+            self._take(wait=True)
+        finally:
+            self._writer.close()
+            if self._own_lock is not None:
+                self._own_lock.release()
+            self._is_open = False
 
     def __enter__(self) -> CheckpointManager:
         self.open()
@@ -180,12 +194,19 @@ class CheckpointManager:
         if found is None:
             return None
         checkpoint = found[0]
-        is_ours = checkpoint.path.parent == self.store.folder
+        is_ours = self.is_ours(checkpoint)
         given_up = self.store.supersede_after(checkpoint.name if is_ours else None)
         if given_up:
             log.warning("%s set aside: the run goes on from %s", ", ".join(given_up), checkpoint.name)
         self.parent = checkpoint.name if is_ours else checkpoint.id
+        self.restored = checkpoint
+        if is_ours and checkpoint.manifest.kind != "interrupted":  # a run without an interrupt has no such one
+            self._written.append(checkpoint)
         return found
+
+    def is_ours(self, checkpoint: Checkpoint) -> bool:
+        """Tell whether a checkpoint is one of this run's own, however its path was written."""
+        return checkpoint.path.parent.resolve() == self.store.folder.resolve()
 
     # Inside
 
@@ -214,12 +235,28 @@ class CheckpointManager:
         return written
 
     def _prune(self, keep: Collection[str]) -> None:
-        sound = [each.manifest for each in self.store.sound()]
-        for name in self.retention.expendable(sound, {*keep, *self.store.pins()}):
+        """Let go of old checkpoints; whatever fails here, the new one is durable, and that is what was promised."""
+        try:
+            sound = [each.manifest for each in self.store.sound()]
+            expendable = self.retention.expendable(sound, {*keep, *self.store.pins()})
+        except (OSError, CheckpointError) as error:
+            log.warning("no old checkpoint is removed: %s", error)
+            return
+        for name in expendable:
             try:
                 self.store.delete(name)
-            except OSError as error:  # the new one is durable, and that is what was promised
+            except OSError as error:
                 log.warning("the old checkpoint %s could not be removed: %s", name, error)
+
+    def _require_describable(self, about: Description) -> None:
+        """Refuse a description that could be written, and not be read again."""
+        try:
+            content = self._manifest(about, {}).encode()
+            Manifest.decode(content, "its manifest")
+        except (TypeError, ValueError, RecursionError, DamagedCheckpointError) as error:
+            raise CheckpointError(f"{about.name} cannot be described like this: {error}") from error
+        if len(content) > MAX_MANIFEST_BYTES // 2:  # the other half is for the files
+            raise CheckpointError(f"{about.name} cannot be described like this: {len(content)} bytes are too many.")
 
     def _manifest(self, about: Description, files: dict[str, FileEntry]) -> Manifest:
         return Manifest(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, cast
+from typing import Any, Literal, get_args
 
+from hookloop.checkpoints.strict_json import parse_json
 from hookloop.errors import DamagedCheckpointError
 
 Plain = Any
@@ -19,6 +20,8 @@ FORMAT = "hookloop-checkpoint"
 FORMAT_VERSION = 1
 MAX_MANIFEST_BYTES = 4_000_000
 MAX_FILES = 100
+MAX_STEP = 10**12 - 1
+NAME = re.compile(r"step-(\d{12})(-final)?", re.ASCII)
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -80,7 +83,9 @@ class Manifest:
     @classmethod
     def decode(cls, content: bytes, what: str) -> Manifest:
         """Read a manifest; nothing in it is believed before it is checked."""
-        body = _parse(content, what)
+        body = parse_json(content, what)
+        if not isinstance(body, dict):
+            raise DamagedCheckpointError(f"{what} must be a mapping, got a {type(body).__name__}.")
         claimed = body.pop("sha256", None)
         if body.get("format") != FORMAT or body.get("format_version") != FORMAT_VERSION:
             raise DamagedCheckpointError(
@@ -92,23 +97,17 @@ class Manifest:
         unknown = set(body) ^ {each.name for each in fields(cls)}
         if unknown:
             raise DamagedCheckpointError(f"{what} has the wrong fields: {', '.join(sorted(unknown))}.")
-        _require_types(body, what)
+        _require_meaning(body, what)
         files = {name: _entry(name, entry, what) for name, entry in body["files"].items()}
-        return cls(**{**body, "files": files})
+        read = cls(**{**body, "files": files})
+        if read.encode() != content:  # two texts can mean the same, and only one of them was written
+            raise DamagedCheckpointError(f"{what} was changed after it was written: it is not spelt as it should be.")
+        return read
 
 
-def _parse(content: bytes, what: str) -> dict[str, Plain]:
-    try:
-        read = json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise DamagedCheckpointError(f"{what} is no strict JSON: {error}.") from error
-    if not isinstance(read, dict):
-        raise DamagedCheckpointError(f"{what} must be a mapping, got a {type(read).__name__}.")
-    return cast("dict[str, Plain]", read)
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is not JSON")
+def name_of(step: int, *, is_final: bool = False) -> str:
+    """Return the name of the checkpoint at a step; names sort as the steps do."""
+    return f"step-{step:012d}{'-final' if is_final else ''}"
 
 
 def _digest(body: Mapping[str, Plain]) -> str:
@@ -116,19 +115,45 @@ def _digest(body: Mapping[str, Plain]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "run_id": str, "name": str, "step": int, "clock": str, "clocks": dict, "attempt": int, "kind": str, "created": str,
-    "exactness": str, "inexact_because": str, "environment": dict, "config_sha256": str, "metrics": dict,
-    "metadata": dict, "files": dict, "parent": (str, type(None)),
-}  # fmt: skip
+def _is_text(value: Plain) -> bool:
+    return isinstance(value, str) and value.isprintable()  # these are shown, and a terminal obeys what it is shown
 
 
-def _require_types(body: Mapping[str, Plain], what: str) -> None:
-    for name, expected in _TYPES.items():
-        if not isinstance(body[name], expected):
-            raise DamagedCheckpointError(f"{what} has {name}={body[name]!r:.100}, which is of the wrong kind.")
-    if len(body["files"]) > MAX_FILES:
-        raise DamagedCheckpointError(f"{what} lists {len(body['files'])} files; at most {MAX_FILES} are allowed.")
+def _is_number(value: Plain) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < 1 << 63)
+
+
+def _are_numbers(value: Plain) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+_MEANINGFUL: Mapping[str, Callable[[Plain], bool]] = {
+    "format_version": lambda value: type(value) is int,
+    "run_id": _is_text,
+    "step": lambda value: type(value) is int and 0 <= value <= MAX_STEP,
+    "clock": _is_text,
+    "clocks": _are_numbers,
+    "attempt": _is_number,
+    "parent": lambda value: value is None or _is_text(value),
+    "kind": lambda value: value in get_args(Kind),
+    "created": _is_text,
+    "exactness": _is_text,
+    "inexact_because": lambda value: isinstance(value, str),
+    "environment": lambda value: isinstance(value, dict),
+    "config_sha256": _is_text,
+    "metrics": _are_numbers,
+    "metadata": lambda value: isinstance(value, dict),
+    "files": lambda value: isinstance(value, dict) and len(value) <= MAX_FILES,
+}
+
+
+def _require_meaning(body: Mapping[str, Plain], what: str) -> None:
+    for name, is_meaningful in _MEANINGFUL.items():
+        if not is_meaningful(body[name]):
+            raise DamagedCheckpointError(f"{what} has {name}={body[name]!r:.100}, which means nothing here.")
+    expected = name_of(body["step"], is_final=body["kind"] == "final")
+    if body["name"] != expected:
+        raise DamagedCheckpointError(f"{what} has the name {body['name']!r:.100}, which should be {expected}.")
 
 
 def _entry(name: str, entry: Plain, what: str) -> FileEntry:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from hookloop.checkpoints.manifest import FILE_NAME
 from hookloop.checkpoints.store import Checkpoint
 from hookloop.checkpoints.writer import Writer
-from hookloop.errors import MissingExtraError
+from hookloop.errors import LocationError, MissingExtraError
 from hookloop.storage.locations import publish_folder
 
 log = logging.getLogger("hookloop.checkpoints")
@@ -36,7 +38,10 @@ class UriSink:
     def publish(self, checkpoint: Checkpoint) -> str:
         """Copy the folder, its manifest last."""
         manifest = checkpoint.manifest
-        target = f"{self._uri}/{manifest.run_id or 'run'}/{manifest.name}-{manifest.sha256[:16]}"
+        run = manifest.run_id or "run"
+        if not FILE_NAME.fullmatch(run):  # it may come from a checkpoint that somebody else has written
+            raise LocationError(f"{checkpoint.path} has the run_id {run!r:.100}, which is no name for a folder.")
+        target = f"{self._uri}/{run}/{manifest.name}-{manifest.sha256[:16]}"
         publish_folder(checkpoint.path, target)
         return target
 
@@ -85,7 +90,8 @@ class Publisher:
     def __init__(self, sinks: Sequence[Sink], hold: Callable[[str, bool], None]) -> None:
         self._sinks = list(sinks)
         self._hold = hold
-        self._writer: Writer[dict[str, str]] = Writer("checkpoint-publisher")
+        self._published: dict[str, str] = {}
+        self._writer: Writer[None] = Writer("checkpoint-publisher")
 
     def start(self, checkpoint: Checkpoint) -> bool:
         """Begin to publish; False if the one before is still under way, then this one is left out."""
@@ -97,18 +103,25 @@ class Publisher:
         return True
 
     def take(self, *, wait: bool = False) -> dict[str, str]:
-        """Return the URIs of what was published since the last call, by kind; raise if it failed."""
-        return self._writer.take(wait=wait) or {}
+        """Return the URIs of what was published since the last call, by kind; raise if one place failed."""
+        self._writer.take(wait=wait)
+        if self._writer.is_busy:
+            return {}
+        published, self._published = self._published, {}
+        return published
 
     def close(self) -> None:
         """Wait for what is under way and end the thread."""
         self._writer.close()
 
-    def _publish(self, checkpoint: Checkpoint) -> dict[str, str]:
-        try:
-            return {sink.kind: sink.publish(checkpoint) for sink in self._sinks}
-        finally:
-            self._hold(checkpoint.name, False)
+    def _publish(self, checkpoint: Checkpoint) -> None:
+        with contextlib.ExitStack() as jobs:  # each is done, whatever becomes of the others
+            jobs.callback(self._hold, checkpoint.name, False)
+            for sink in reversed(self._sinks):
+                jobs.callback(self._publish_to, sink, checkpoint)
+
+    def _publish_to(self, sink: Sink, checkpoint: Checkpoint) -> None:
+        self._published[sink.kind] = sink.publish(checkpoint)
 
 
 def _import_wandb() -> Any:

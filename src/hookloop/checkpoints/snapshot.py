@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 
 from hookloop.checkpoints.tensor_file import NAMES_OF_TYPES, TYPE_NAMES, Layout
 from hookloop.checkpoints.tree import Disassembly, Parts
+from hookloop.core.plain import require_plain
 from hookloop.errors import HookStateError, NonFiniteError
 
 Plain = Any
@@ -36,7 +37,10 @@ class Arena:
         """Copy the tensors in."""
         for name, view in self._views.items():
             tensor = tensors[name]
-            view.copy_(torch.from_numpy(tensor) if isinstance(tensor, np.ndarray) else tensor)
+            if isinstance(tensor, np.ndarray):
+                np.copyto(view.numpy(), tensor)  # by numpy: torch takes no array that is read only or turned round
+            else:
+                view.copy_(tensor)
 
     def content(self, metadata: dict[str, str]) -> list[bytes | memoryview]:
         """Return the bytes of the file: a header, and this memory itself."""
@@ -67,20 +71,19 @@ class Snapshot:
         text = json.dumps(self.skeleton, allow_nan=False, separators=(",", ":")).encode()
         return {"state.json": [text], **{file: arena.content({"format": "pt"}) for file, arena in self.arenas.items()}}
 
-    def require_finite(self, parts: Collection[str]) -> None:
+    def require_finite(self, parts: Iterable[str]) -> None:
         """Refuse a snapshot with a NaN or an infinity in one of these parts: nobody can go on from it."""
-        broken = [
-            name
-            for file, arena in self.arenas.items()
-            if file.partition(".")[0].partition("-")[0] in parts
-            for name in arena.non_finite()
-        ]
-        if broken:
-            raise NonFiniteError(
-                f"The checkpoint was not written: there is NaN or infinity in {', '.join(broken[:5])}"
-                f"{f' and {len(broken) - 5} more' if len(broken) > 5 else ''}. "
-                "Resume from the checkpoint before, with a smaller learning rate."
-            )
+        for part in parts:
+            broken = [name for arena in self._of(part) for name in arena.non_finite()]
+            if broken:
+                raise NonFiniteError(
+                    f"The checkpoint was not written: the {part} holds NaN or infinity in {', '.join(broken[:5])}"
+                    f"{f' and {len(broken) - 5} more' if len(broken) > 5 else ''}. "
+                    "Resume from the checkpoint before, with a smaller learning rate."
+                )
+
+    def _of(self, part: str) -> list[Arena]:
+        return [arena for file, arena in self.arenas.items() if file.partition(".")[0].partition("-")[0] == part]
 
 
 class SnapshotBuffers:
@@ -91,6 +94,7 @@ class SnapshotBuffers:
 
     def take(self, state: Plain, parts: Parts) -> Snapshot:
         """Copy a state; its containers are copied too, so nothing in the snapshot is shared with training."""
+        require_plain(state, "")  # here, where the place is known; the writer's thread would only say what, not where
         taken = Disassembly(state, parts)
         used: dict[str, Arena] = {}
         for part, tensors in taken.tensors.items():
@@ -98,7 +102,7 @@ class SnapshotBuffers:
                 used[file] = self._arena(file, layout)
                 used[file].copy(tensors)
         self._arenas = used  # those of files that are no longer written go
-        return Snapshot(taken.skeleton, used)
+        return Snapshot(taken.skeleton, dict(used))
 
     def reserve(self, state: Plain, parts: Parts) -> None:
         """Get hold of the memory for the snapshots of such a state before the first one is due."""

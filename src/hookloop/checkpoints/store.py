@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,16 @@ from hookloop.checkpoints.folder import (
     TEMPORARY,
     Chunks,
     Content,
+    clear_away,
     read_files,
     read_manifest,
+    read_small,
     write_folder,
 )
-from hookloop.checkpoints.manifest import FileEntry, Manifest
+from hookloop.checkpoints.manifest import NAME, FileEntry, Manifest
+from hookloop.checkpoints.strict_json import parse_json
 from hookloop.errors import CheckpointError, DamagedCheckpointError, NoCheckpointError
-from hookloop.storage.atomic import write_json
+from hookloop.storage.atomic import remove_leftovers, write_json
 from hookloop.storage.disk import Disk, LocalDisk, make_folders
 
 if TYPE_CHECKING:
@@ -31,7 +34,6 @@ Plain = Any
 log = logging.getLogger("hookloop.checkpoints")
 
 DEFAULT_MAX_BYTES = 1 << 40
-NAME = re.compile(r"step-(\d{12})(-final)?", re.ASCII)
 _TRASH = ".trash-"
 _DAMAGED = ".bad-"
 _SUPERSEDED = ".superseded-"
@@ -92,12 +94,18 @@ class CheckpointStore:
 
     # Reading
 
+    def has(self, name: str) -> bool:
+        """Return whether a name is taken."""
+        return os.path.lexists(self.folder / name)
+
     def names(self) -> list[str]:
         """Return the names of all committed checkpoints, oldest first."""
         return sorted((name for name in self._disk.names(self.folder) if NAME.fullmatch(name)), key=_order)
 
     def look(self, name: str) -> Checkpoint:
         """Return a checkpoint by what its manifest says, its other files unread."""
+        if (self.folder / name).is_symlink():
+            raise DamagedCheckpointError(f"{self.folder / name} is a link, and leads out of the run.")
         manifest = read_manifest(self.folder / name)
         if manifest.name != name:
             raise DamagedCheckpointError(f"{self.folder / name} holds the checkpoint {manifest.name}, not its own.")
@@ -140,7 +148,7 @@ class CheckpointStore:
     def read_latest(self, *, sets_aside: bool = True) -> tuple[Checkpoint, Plain] | None:
         """Return the newest sound checkpoint and its state, None if there never was one; damaged ones are set aside.
 
-        If there are checkpoints and none is sound, this raises: a run never starts over silently.
+        If there are checkpoints and none is sound or all were set aside, this raises: a run never starts over silently.
         """
         names = self.names()
         for name in reversed(names):
@@ -149,22 +157,30 @@ class CheckpointStore:
             except DamagedCheckpointError as error:
                 log.warning("%s is damaged and %s: %s", name, "set aside" if sets_aside else "passed over", error)
                 if sets_aside:
-                    self._put_away(name, _DAMAGED)
-        if names or any(name.startswith(_DAMAGED) for name in self._disk.names(self.folder)):
-            raise DamagedCheckpointError(
-                f"Every checkpoint in {self.folder} is damaged; they are kept there under names with {_DAMAGED!r}. "
-                "Bring one back from a copy, or begin a new run."
-            )
+                    self._put_away([name], _DAMAGED)
+        self._refuse_to_start_over()
         return None
+
+    def _refuse_to_start_over(self) -> None:
+        names = self._disk.names(self.folder)
+        if any(name.startswith(_DAMAGED) or NAME.fullmatch(name) for name in names):
+            raise DamagedCheckpointError(
+                f"Every checkpoint in {self.folder} is damaged; a resume keeps them there under names with "
+                f"{_DAMAGED!r}. Bring one back from a copy, or begin a new run."
+            )
+        if any(name.startswith(_SUPERSEDED) for name in names):
+            raise NoCheckpointError(
+                f"The run went on from a checkpoint elsewhere and has saved none since; those in {self.folder} were "
+                f"set aside under names with {_SUPERSEDED!r}. Go on from that one again, or rename one of these."
+            )
 
     # Writing
 
     def prepare(self) -> None:
         """Make the folder, and clear away what a killed process left half done."""
         make_folders(self._disk, self.folder)
-        for name in self._disk.names(self.folder):
-            if name.startswith((TEMPORARY, _TRASH)):
-                self._disk.remove(self.folder / name)
+        clear_away(self._disk, self.folder, TEMPORARY, _TRASH)
+        remove_leftovers(self.folder / _PINS)
 
     def write(
         self, name: str, files: Mapping[str, Chunks], describe: Callable[[dict[str, FileEntry]], Manifest]
@@ -189,21 +205,23 @@ class CheckpointStore:
     def supersede_after(self, name: str | None) -> list[str]:
         """Set aside what is newer than the checkpoint a run goes on from: it belongs to a future that is given up."""
         newer = [each for each in self.names() if name is None or _order(each) > _order(name)]
-        for each in newer:
-            self._put_away(each, _SUPERSEDED)
+        self._put_away(newer, _SUPERSEDED)
         return newer
 
     # Pins
 
     def pins(self) -> list[str]:
         """Return the names of the checkpoints that are kept whatever the rules say."""
-        try:
-            read = json.loads((self.folder / _PINS).read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        file = self.folder / _PINS
+        if not os.path.lexists(file):
             return []
-        except ValueError as error:
-            raise CheckpointError(f"{self.folder / _PINS} is no JSON; mend or delete it.") from error
-        return sorted(str(name) for name in read) if isinstance(read, list) else []
+        try:
+            read = parse_json(read_small(file), str(file))
+        except DamagedCheckpointError as error:
+            raise CheckpointError(f"{error} Mend or delete it: it says which checkpoints are pinned.") from error
+        if not isinstance(read, list) or not all(isinstance(name, str) for name in read):
+            raise CheckpointError(f"{file} should be a list of names of checkpoints; mend or delete it.")
+        return sorted(read)
 
     def pin(self, name: str, pinned: bool = True) -> None:
         """Keep a checkpoint whatever the rules say, or no longer."""
@@ -212,16 +230,13 @@ class CheckpointStore:
         others = [each for each in self.pins() if each != name]
         write_json(self.folder / _PINS, sorted([*others, name] if pinned else others))
 
-    def _put_away(self, name: str, prefix: str) -> None:
+    def _put_away(self, names: Sequence[str], prefix: str) -> None:
         taken = set(self._disk.names(self.folder))
-        away = next(f"{prefix}{name}-{n}" for n in range(len(taken) + 1) if f"{prefix}{name}-{n}" not in taken)
-        self._disk.rename(self.folder / name, self.folder / away)
-        self._disk.flush_folder(self.folder)
-
-
-def name_of(step: int, *, is_final: bool = False) -> str:
-    """Return the name of the checkpoint at a step; names sort as the steps do."""
-    return f"step-{step:012d}{'-final' if is_final else ''}"
+        for name in names:
+            away = next(f"{prefix}{name}-{n}" for n in range(len(taken) + 1) if f"{prefix}{name}-{n}" not in taken)
+            self._disk.rename(self.folder / name, self.folder / away)
+        if names:
+            self._disk.flush_folder(self.folder)
 
 
 def read_state(checkpoint: Checkpoint, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Plain:
@@ -238,11 +253,7 @@ def read_state(checkpoint: Checkpoint, *, max_bytes: int = DEFAULT_MAX_BYTES) ->
             raise DamagedCheckpointError(f"{checkpoint.path} does not hold the tensor {name!r} of its {part!r}.")
         return getattr(tensors[part, name], kind)(name)
 
-    try:
-        skeleton = json.loads(bytes(contents[STATE_FILE]), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise DamagedCheckpointError(f"{checkpoint.path / STATE_FILE} is no strict JSON: {error}.") from error
-    return put_together(skeleton, find)
+    return put_together(parse_json(bytes(contents[STATE_FILE]), str(checkpoint.path / STATE_FILE)), find)
 
 
 def _open_tensors(checkpoint: Checkpoint, contents: Mapping[str, Content]) -> dict[tuple[str, str], TensorFile]:
@@ -256,10 +267,6 @@ def _open_tensors(checkpoint: Checkpoint, contents: Mapping[str, Content]) -> di
             opened = TensorFile(content, str(checkpoint.path / file))
             found.update({(match[1], name): opened for name in opened.places})
     return found
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is not JSON")
 
 
 def _order(name: str) -> tuple[int, bool]:

@@ -10,16 +10,20 @@ import json
 import math
 from dataclasses import dataclass
 from mmap import mmap
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hookloop.checkpoints.strict_json import parse_json
 from hookloop.errors import DamagedCheckpointError
 
 MAX_HEADER_BYTES = 100_000_000  # the limit of the format
 _PREFIX_BYTES = 8
 _ALIGNMENT = 8
-_METADATA = "__metadata__"
+_MOST_DIMENSIONS = 64  # the limit of numpy and torch
+_MOST_NUMBERS = 1 << 59
+METADATA = "__metadata__"
+"""The one name in a header that is no tensor's."""
 
 ITEM_BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2,
@@ -66,7 +70,7 @@ class Layout:
 
     def header(self, metadata: dict[str, str]) -> bytes:
         """Return the bytes that stand before the tensors."""
-        entries: dict[str, Any] = {_METADATA: metadata} if metadata else {}
+        entries: dict[str, Any] = {METADATA: metadata} if metadata else {}
         for name, place in self.places.items():
             entries[name] = {"dtype": place.type, "shape": place.shape, "data_offsets": (place.begin, place.end)}
         text = json.dumps(entries, separators=(",", ":"), allow_nan=False).encode()
@@ -81,8 +85,9 @@ class TensorFile:
         self._what = what
         self._content = content
         self._start, entries = self._read_header()
-        entries.pop(_METADATA, None)
+        self._require_texts(entries.pop(METADATA, {}))
         self.places = {name: self._place(name, entry) for name, entry in entries.items()}
+        self._require_no_gaps()
 
     def numpy(self, name: str) -> np.ndarray[Any, Any]:
         """Return a tensor as an array in the file's memory."""
@@ -116,24 +121,51 @@ class TensorFile:
         start = _PREFIX_BYTES + size
         if len(self._content) < _PREFIX_BYTES or size > MAX_HEADER_BYTES or start > len(self._content):
             raise self._fault(f"claims a header of {size} bytes in a file of {len(self._content)}")
-        try:
-            read = json.loads(bytes(self._content[_PREFIX_BYTES:start]))
-        except (ValueError, RecursionError) as error:
-            raise self._fault(f"has a header that is no JSON ({error})") from error
+        read = parse_json(self._content[_PREFIX_BYTES:start], f"The header of {self._what}")
         if not isinstance(read, dict):
             raise self._fault("has a header that is no mapping")
-        return start, cast("dict[str, Any]", read)
+        return start, read
+
+    def _require_texts(self, metadata: Any) -> None:
+        if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
+            raise self._fault("has metadata that are not texts")
+
+    def _require_no_gaps(self) -> None:
+        """Refuse tensors that share bytes, and bytes that are no tensor's."""
+        reached = 0
+        for name, place in sorted(self.places.items(), key=lambda item: item[1][2:]):
+            if place.begin != reached:
+                raise self._fault(f"has {name!r} at byte {place.begin}, where {reached} is next")
+            reached = place.end
+        if self._start + reached != len(self._content):
+            raise self._fault(f"has {len(self._content) - self._start} bytes of tensors and describes {reached}")
 
     def _place(self, name: str, entry: Any) -> Place:
-        try:
-            type_, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
-            is_sound = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
-            is_sound = is_sound and end - begin == ITEM_BYTES[type_] * math.prod(shape)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._fault(f"describes {name!r} in a way that is not understood ({entry!r:.200})") from error
-        if not is_sound or self._start + end > len(self._content):
-            raise self._fault(f"describes {name!r} with numbers that do not fit ({entry!r:.200})")
-        return Place(type_, shape, begin, end)
+        if not _is_entry(entry):
+            raise self._fault(f"describes {name!r:.100} in a way that is not understood ({entry!r:.200})")
+        shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
+        # The zeros of an empty tensor's shape must not hide that its other numbers are too large.
+        fits = math.prod(size or 1 for size in shape) < _MOST_NUMBERS
+        if not fits or end - begin != ITEM_BYTES[entry["dtype"]] * math.prod(shape):
+            raise self._fault(f"describes {name!r:.100} with numbers that do not fit ({entry!r:.200})")
+        return Place(entry["dtype"], shape, begin, end)
 
     def _fault(self, what: str) -> DamagedCheckpointError:
         return DamagedCheckpointError(f"{self._what} {what}.")
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and set(entry) == {"dtype", "shape", "data_offsets"}
+        and isinstance(entry["dtype"], str)
+        and entry["dtype"] in ITEM_BYTES
+        and _are_sizes(entry["shape"])
+        and len(entry["shape"]) <= _MOST_DIMENSIONS
+        and _are_sizes(entry["data_offsets"])
+        and len(entry["data_offsets"]) == 2
+    )
+
+
+def _are_sizes(numbers: Any) -> bool:
+    return isinstance(numbers, list) and all(type(number) is int and number >= 0 for number in numbers)

@@ -6,19 +6,21 @@ that begins with a dollar sign gets a second one, so that no state can be mistak
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from hookloop.errors import DamagedCheckpointError
+from hookloop.checkpoints.strict_json import MAX_DEPTH
+from hookloop.checkpoints.tensor_file import METADATA
+from hookloop.errors import DamagedCheckpointError, HookStateError
 
 Plain = Any
 Parts = Mapping[str, tuple[str, ...]]
 """Which branch of the state goes into a file of its own: the file's name, and the branch's path."""
 
 REST = "state"
-MAX_DEPTH = 64
 _HOLDERS = ("$torch", "$numpy", "$scalar")
 
 
@@ -31,8 +33,10 @@ class Disassembly:
         self.skeleton = self._take(state, ())
 
     def _take(self, value: Plain, path: tuple[str, ...]) -> Plain:
+        if len(path) > MAX_DEPTH:
+            raise HookStateError(f"The state is nested deeper than {MAX_DEPTH} levels at {'.'.join(path[:5])}...")
         if isinstance(value, Mapping):
-            return {_escape(key): self._take(item, (*path, key)) for key, item in value.items()}
+            return {_escape(_text_key(key, path)): self._take(item, (*path, key)) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._take(item, (*path, str(index))) for index, item in enumerate(value)]
         if isinstance(value, np.generic):
@@ -41,12 +45,12 @@ class Disassembly:
             return {"$numpy": self._keep(value, path)}
         if hasattr(value, "detach"):
             return {"$torch": self._keep(value.detach(), path)}
-        return value
+        return _plain(value, path)
 
     def _keep(self, tensor: Any, path: tuple[str, ...]) -> str:
         part, inner = self._place(path)
         name = "/".join(inner)
-        while name in self.tensors[part]:  # {"a/b": ...} beside {"a": {"b": ...}}
+        while name in self.tensors[part] or name == METADATA:  # {"a/b": ...} beside {"a": {"b": ...}}
             name += "'"
         self.tensors[part][name] = tensor
         return f"{part}:{name}"
@@ -77,10 +81,27 @@ def _put(value: Plain, find: Callable[[str, str, str], Any], depth: int) -> Plai
     return {_unescape(key): _put(item, find, depth + 1) for key, item in value.items()}
 
 
+def _plain(value: object, path: tuple[str, ...]) -> object:
+    is_finite_float = isinstance(value, float) and math.isfinite(value)
+    if value is None or isinstance(value, bool | int | str) or is_finite_float:
+        return value
+    what = value if isinstance(value, float) else f"a {type(value).__name__}"
+    raise HookStateError(
+        f"{'.'.join(path)} is {what}, which a checkpoint cannot hold; it holds finite numbers, texts, lists, "
+        "mappings with text keys, and tensors of torch and numpy."
+    )
+
+
+def _text_key(key: object, path: tuple[str, ...]) -> str:
+    if not isinstance(key, str):
+        raise HookStateError(f"{'.'.join(path)} has the key {key!r}; in a checkpoint every key is a text.")
+    return key
+
+
 def _filled(holder: str, place: object, find: Callable[[str, str, str], Any]) -> Any:
     part, colon, name = place.partition(":") if isinstance(place, str) else ("", "", "")
     if not colon:
-        raise DamagedCheckpointError(f"A tensor stands at 'part:name', got {place!r}.")
+        raise DamagedCheckpointError(f"A tensor stands at 'part:name', got {place!r:.100}.")
     if holder == "$torch":
         return find("torch", part, name)
     array = find("numpy", part, name)
@@ -92,4 +113,8 @@ def _escape(key: str) -> str:
 
 
 def _unescape(key: str) -> str:
-    return key[1:] if key.startswith("$") else key
+    if not key.startswith("$"):
+        return key
+    if not key.startswith("$$"):
+        raise DamagedCheckpointError(f"The state has the key {key!r:.100}, which no state is written with.")
+    return key[1:]

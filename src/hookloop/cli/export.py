@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,8 @@ def import_(file: Path, *, to: Path) -> int:
     try:
         read = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        reason = str(error).partition("\n")[0][:200]
         raise CheckpointError(
-            f"{file} is not a file of tensors alone, and nothing else is imported: {reason}"
+            f"{file} is not a file of tensors alone, and nothing else is imported: {_reason(error)}."
         ) from error
     tensors = {name: tensor.contiguous().clone() for name, tensor in _tensors(read, "")}
     if not tensors:
@@ -78,6 +78,14 @@ def _tensors(value: Any, prefix: str) -> list[tuple[str, Any]]:
             found for key, item in value.items() for found in _tensors(item, f"{prefix}.{key}" if prefix else str(key))
         ]
     return []
+
+
+def _reason(error: Exception) -> str:
+    """Return what was found; torch's message goes on with the advice to run the code in the file."""
+    found = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
+    if found is not None:
+        return f"it holds a {found[1]}; save the tensors of its state_dict() instead"
+    return "torch cannot read it"
 
 
 def _require_new(to: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.errors import ConfigError, did_you_mean
-from hookloop.storage.atomic import write_json
-from hookloop.storage.lock import LOCK_NAME
+from hookloop.storage.atomic import leftovers, remove_leftovers, write_json
+from hookloop.storage.lock import LOCK_NAME, require_free
 
 Plain = Any
 
@@ -62,14 +62,20 @@ class RunFolder:
         """Its name."""
         return self.path.name
 
+    def sweep(self) -> None:
+        """Clear away what a killed process left half written; only the holder of the lock may."""
+        remove_leftovers(self.path / CONFIG_FILE)
+        remove_leftovers(self.result_file)
+
     def require_new(self) -> None:
-        """Refuse a folder that holds anything but the lock, which a process leaves that is killed at its start."""
+        """Refuse a folder that holds more than a process leaves that is killed at its start."""
         if (self.path / CONFIG_FILE).exists():
             raise ConfigError(
                 f"There is a run {self.name!r} in {self.path.parent} already; "
                 f"go on with it (--resume {self.name}), or choose another name with --run."
             )
-        if self.path.exists() and any(file.name != LOCK_NAME for file in self.path.iterdir()):
+        ours = {self.path / LOCK_NAME, *leftovers(self.path / CONFIG_FILE)}
+        if self.path.exists() and any(file not in ours for file in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and no run of ours; choose another name with --run.")
 
     def write_config(self, config: RunConfig) -> None:
@@ -94,6 +100,7 @@ def new_run(runs_dir: Path, name: str) -> RunFolder:
     if not _RUN_NAME.fullmatch(name):
         raise ConfigError(f"A run's name must be letters, digits, '.', '-' or '_', got {name!r}; it names a folder.")
     folder = RunFolder(runs_dir / name)
+    require_free(folder.path)  # first: that it is in use says more than that its name is taken
     folder.require_new()
     return folder
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hookloop.cli.changes import Change, changes_between, refuse_changes
 from hookloop.cli.run_folder import RunConfig, RunFolder, find_run, new_run
+from hookloop.cli.teachers import find_teacher, pin_teachers
 from hookloop.config.overrides import apply_overrides
 from hookloop.errors import ConfigError
 from hookloop.recipes import find_recipe, split_arguments
@@ -58,10 +59,12 @@ def train(
         dry_run: Show the settings, the hooks and the files, and stop.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("hookloop.hooks.checkpoint").setLevel(logging.INFO)  # what a run goes on from
     signal.signal(signal.SIGTERM, _leave)
     if resume is None:
         name, overrides = split_arguments(recipe)
         settings = apply_overrides(find_recipe(name), overrides, what=f"the recipe {name!r}")
+        settings = pin_teachers(settings, runs_dir)
         folder = new_run(runs_dir, run or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
         config = RunConfig(name, seed or 0, threads or 1, settings.model_dump(mode="json"))
         return _start(folder, config, settings, display, dry_run=dry_run)
@@ -109,10 +112,11 @@ def _start(
     with RunLock(folder.path) as lock:
         if resume is None:
             folder.require_new()  # again: another process may have begun and ended it before this one had the lock
+        folder.sweep()
         trainer = _trainer(folder, config, settings, display, resume=resume, lock=lock)
         if resume is None:
             folder.write_config(config)
-        elif changes:
+        elif changes or config.changes:
             trainer.add_hook(_Changes(folder, config, changes), name="changes")
         result = trainer.train(settings.total_env_steps)
         _write_outcome(folder, result)
@@ -128,7 +132,11 @@ class _Changes:
 
     def on_training_start(self, ctx: Any) -> None:
         """Act once the state is restored."""
-        ctx.state.stop = None  # it was asked for under other settings; whoever wants it asks again
+        restored = ctx.services["checkpoints"].restored
+        if restored is not None and restored.manifest.config_sha256 != self._config.sha256:
+            ctx.state.stop = None  # it was asked for under other settings; whoever wants it asks again
+        if not self._changes:
+            return
         noted = [{**asdict(change), "env_steps": ctx.state.clocks.env_steps} for change in self._changes]
         self._folder.write_config(replace(self._config, changes=[*self._config.changes, *noted]))
 
@@ -146,10 +154,13 @@ def _trainer(
     with _kept_to_the_end():
         import torch
 
+        from hookloop.core import derive_seed
+        from hookloop.core.global_random import seed_global_random
         from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
         from hookloop.rl.build import build_trainer
 
     torch.set_num_threads(config.threads)
+    seed_global_random(derive_seed(config.seed, "global"))  # for hooks of users, which may draw from them
     hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
@@ -168,7 +179,7 @@ def _trainer(
             max_failed_saves=wanted.max_failed_saves,
         )
     )
-    trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit")
+    trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit", find_teacher=find_teacher)
     trainer.state.run_id = config.run_id
     return trainer
 

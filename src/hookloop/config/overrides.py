@@ -105,12 +105,24 @@ def _paths(settings: Mapping[str, Plain], prefix: tuple[str, ...]) -> list[str]:
 def _in_words(error: ValidationError, settings: Mapping[str, Plain], what: str) -> str:
     lines: list[str] = []
     for mistake in error.errors():
-        path = ".".join(str(part) for part in mistake["loc"])
+        path = _place(mistake["loc"], settings)
         if mistake["type"] == "extra_forbidden":
             lines.append(f"{path} is not a setting of {what}.{did_you_mean(path, set(_paths(settings, ())) - {path})}")
         else:
             lines.append(f"{path} is {mistake['input']!r}: {mistake['msg'].lower()}.")
     return "\n".join(lines)
+
+
+def _place(parts: Sequence[int | str], settings: Mapping[str, Plain]) -> str:
+    """Return the path of a mistake as a person writes it: without the kinds that pydantic puts between."""
+    node: Plain = settings
+    path: list[str] = []
+    for part in parts:
+        if isinstance(node, dict) and part not in node and cast("dict[str, Plain]", node).get("kind") == part:
+            continue
+        path.append(str(part))
+        node = cast("dict[str, Plain]", node).get(str(part)) if isinstance(node, dict) else None
+    return ".".join(path)
 
 
 def _leaves(model: BaseModel, prefix: tuple[str, ...]) -> list[tuple[tuple[str, ...], Plain, bool]]:

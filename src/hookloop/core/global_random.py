@@ -13,6 +13,16 @@ from typing import Any
 Plain = Any
 
 
+def seed_global_random(seed: int) -> None:
+    """Let the streams begin where the seed says; without it Python's and numpy's differ from process to process."""
+    random.seed(seed)
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+    if torch is not None:
+        torch.manual_seed(seed)
+
+
 def save_global_random() -> dict[str, Plain]:
     """Return where the streams stand, as strict JSON."""
     version, internal, gauss = random.getstate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -122,8 +123,7 @@ class TrainingLoop:
             raise WorkloadError("This loop is running already; make a second one for a second run.")
         self._is_running = True
         self._signals.received = None
-        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
-            self.state.stop = None  # an interrupt ends an attempt, not the run
+        self._forget_interrupt()
         if self._watches_signals:
             with self._signals:
                 return self._run()
@@ -152,6 +152,7 @@ class TrainingLoop:
             "state": self.state.state_dict(),
             "hooks": hooks,
             "workload": self.workload.state_dict(),
+            "metrics": _numbers(self.context.metrics),
             "random": save_global_random(),
         }
 
@@ -163,9 +164,11 @@ class TrainingLoop:
             )
         self.state.load_state_dict(saved["state"])
         self.state.outcome = None
+        self._forget_interrupt()
         self.state.attempt += 1
         self.workload.load_state_dict(saved["workload"])
         self.hooks.load_state_dict(saved["hooks"], strict=strict)
+        self.context.metrics = dict(saved.get("metrics", {}))
         load_global_random(saved["random"])  # last: nothing above may draw from what was restored
 
     def roll_back(self, saved: Mapping[str, Plain], seed: int) -> None:
@@ -352,6 +355,11 @@ class TrainingLoop:
                 self.clocks.stop()
                 self._is_running = False
 
+    def _forget_interrupt(self) -> None:
+        """Drop the request of a signal: it ended an attempt, not the run."""
+        if self.state.stop is not None and self.state.stop.by == BY_SIGNAL:
+            self.state.stop = None
+
     def _request_stop_by_signal(self) -> None:
         reason = f"received {self._signals.name}"
         self.state.stop = StopRequest(BY_SIGNAL, reason, self.clocks.epochs, self.clocks.env_steps)
@@ -366,3 +374,8 @@ class TrainingLoop:
             costs=tuple(self.hooks.costs()),
             signal=self._signals.received,
         )
+
+
+def _numbers(metrics: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return the metrics that strict JSON can hold."""
+    return {name: value for name, value in metrics.items() if isinstance(value, int | float) and math.isfinite(value)}

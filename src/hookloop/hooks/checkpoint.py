@@ -85,6 +85,8 @@ class SaveHook:
                 checkpoint, state = restored
                 _loop_of(ctx).load_state_dict(state, strict=self._is_strict)
                 _tell_of_restore(checkpoint)
+                if not self._manager.is_ours(checkpoint):
+                    self._save(ctx, "periodic")  # from now on the run can do without what it came from
         elif self._manager.store.names():
             raise CheckpointError(
                 f"{self._manager.folder} holds the checkpoints of an earlier run; "
@@ -102,7 +104,7 @@ class SaveHook:
 
     def on_epoch_end(self, ctx: HookContext) -> None:
         """Save."""
-        self._deliver(ctx, wait=True)
+        self._deliver(ctx, wait=self._manager.when_busy == "wait")
         self._save(ctx, "periodic")
         self._deliver(ctx)
 
@@ -165,11 +167,13 @@ class PublishHook:
         epoch = checkpoint.manifest.epochs
         if not is_last and epoch // self._interval <= self.published_epoch // self._interval:
             return
-        self._take_over(ctx, wait=is_last)
-        if self._publisher.start(checkpoint):
-            self.published_epoch = epoch
-        if is_last:
-            self._take_over(ctx, wait=True)
+        try:
+            self._take_over(ctx, wait=is_last)
+        finally:  # whatever has become of the one before
+            if self._publisher.start(checkpoint):
+                self.published_epoch = epoch
+            if is_last:
+                self._take_over(ctx, wait=True)
 
     def on_epoch_start(self, ctx: HookContext) -> None:
         """Note what has been published meanwhile."""

@@ -2,41 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
-from hookloop.rl.config import EnvConfig, RLConfig
+from hookloop.errors import ConfigError
+from hookloop.rl.config import EnvConfig, KickstartConfig, PolicyConfig, PPOConfig, RLConfig
 from hookloop.rl.envs import Envs, NormalizedObservations, NormalizedRewards, make_envs
-from hookloop.rl.losses import PPO
-from hookloop.rl.policies import make_policy
+from hookloop.rl.losses import PPO, Kickstart, Loss
+from hookloop.rl.policies import Policy, make_policy
 from hookloop.rl.trainer import Trainer
+
+FindTeacher = Callable[[KickstartConfig], tuple[PolicyConfig, Mapping[str, Any]]]
 
 
 def build_trainer(
-    config: RLConfig, *, hooks: HookManager | Sequence[object] = (), seed: int = 0, second_signal: SECOND = "raise"
+    config: RLConfig,
+    *,
+    hooks: HookManager | Sequence[object] = (),
+    seed: int = 0,
+    second_signal: SECOND = "raise",
+    find_teacher: FindTeacher | None = None,
 ) -> Trainer:
-    """Build everything a run needs; every random number in it follows from ``seed``."""
+    """Build everything a run needs; every random number in it follows from ``seed``.
+
+    Args:
+        config: The settings.
+        hooks: What else should happen.
+        seed: The root of all randomness.
+        second_signal: What a second Ctrl-C does.
+        find_teacher: Gives the network and the weights of a loss that has a teacher.
+    """
     envs = build_envs(config.env, gamma=config.trainer.gamma)
-    policy = make_policy(
-        envs.observation,
-        envs.action,
-        hidden=config.policy.hidden,
-        activation=config.policy.activation,
-        memory=config.policy.memory,
-        exploration=config.policy.exploration,
-        seed=derive_seed(seed, "policy"),
-    )
-    losses = [PPO(name=name, **loss.model_dump(exclude={"kind"})) for name, loss in config.losses.items()]
     return Trainer(
-        policy=policy,
+        policy=build_policy(config.policy, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
-        losses=losses,
+        losses=[build_loss(name, loss, envs, find_teacher) for name, loss in config.losses.items()],
         config=config.trainer,
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,
     )
+
+
+def build_policy(config: PolicyConfig, envs: Envs, *, seed: int = 0) -> Policy:
+    """Build a policy that fits the environments."""
+    return make_policy(
+        envs.observation,
+        envs.action,
+        hidden=config.hidden,
+        activation=config.activation,
+        memory=config.memory,
+        exploration=config.exploration,
+        seed=seed,
+    )
+
+
+def build_loss(name: str, config: PPOConfig | KickstartConfig, envs: Envs, find_teacher: FindTeacher | None) -> Loss:
+    """Build a loss, and its teacher if it has one."""
+    if isinstance(config, PPOConfig):
+        return PPO(name=name, **config.model_dump(exclude={"kind"}))
+    if find_teacher is None:
+        raise ConfigError(
+            f"The loss {name!r} has the run {config.teacher!r} as its teacher, which only 'hookloop train' looks up; "
+            "in Python, build the teacher and give Kickstart(teacher) to the Trainer."
+        )
+    network, weights = find_teacher(config)
+    teacher = build_policy(network, envs)
+    try:
+        teacher.load_state_dict(dict(weights))
+    except RuntimeError as error:
+        raise ConfigError(f"The run {config.teacher!r} cannot teach here: its weights do not fit. {error}") from error
+    return Kickstart(teacher, name=name, **config.model_dump(exclude={"kind", "teacher", "checkpoint"}))
 
 
 def build_envs(config: EnvConfig, *, gamma: float) -> Envs:

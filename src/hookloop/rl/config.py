@@ -97,13 +97,28 @@ class PPOConfig(Settings):
     train_schedule: str | None = Field(default=None, description="When it takes part in training")
 
 
+class KickstartConfig(Settings):
+    """A trained policy that teaches, usually in the first epochs."""
+
+    kind: Literal["kickstart"] = "kickstart"
+    teacher: str = Field(description="The run that teaches: its name, or its path")
+    checkpoint: str = Field(default="latest", description="Which of its checkpoints")
+    coefficient: float = Field(default=1.0, ge=0, description="Weight of the distance between action distributions")
+    value_coefficient: float = Field(default=0.0, ge=0, description="Weight of the distance between values")
+    rollout_schedule: str | None = Field(default=None, description="When it takes part in collection")
+    train_schedule: str | None = Field(default=None, description="When it takes part in training")
+
+
+LossConfig = Annotated[PPOConfig | KickstartConfig, Field(discriminator="kind")]
+
+
 class RLConfig(Settings):
     """A whole run: what a recipe returns and ``hookloop train`` carries out."""
 
     total_env_steps: int = Field(default=100_000, ge=1, description="Environment steps in all")
     env: EnvConfig
     policy: PolicyConfig = PolicyConfig()
-    losses: dict[str, PPOConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
+    losses: dict[str, LossConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
     checkpoints: CheckpointConfig = CheckpointConfig()
     nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(

@@ -27,6 +27,17 @@ def write_bytes(path: Path, content: bytes) -> None:
     flush_folder(path.parent)
 
 
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed processes left of their writes of this file; none may be writing it now."""
+    for leftover in leftovers(path):
+        leftover.unlink(missing_ok=True)
+
+
+def leftovers(path: Path) -> list[Path]:
+    """Return the temporary files of writes of this file that are under way, or never ended."""
+    return list(path.parent.glob(f".{path.name}.*"))
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write strict JSON."""
     write_bytes(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())

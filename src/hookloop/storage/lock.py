@@ -22,8 +22,8 @@ LOCK_NAME = "lock"
 
 _MOST_NOTE_BYTES = 4096
 _MOST_COMMAND_LETTERS = 300
-_NOTE_READS = 10
-_SECONDS_BETWEEN_READS = 0.02
+_TRIES = 10
+_SECONDS_BETWEEN_TRIES = 0.02
 
 
 class RunLock:
@@ -99,20 +99,44 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def require_free(folder: Path) -> None:
+    """Raise RunLockedError, which names the holder, if a process holds the folder's lock; change nothing."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        _lock(descriptor, folder, fcntl.LOCK_SH)  # shared, for the moment: those who ask do not disturb each other
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path, kind: int = fcntl.LOCK_EX) -> None:
+    note = None
+    for _ in range(_TRIES):
+        if _try_to_lock(descriptor, folder, kind):
+            return
+        # The note may be torn, or still be that of a holder that was killed: a holder writes it just after it has
+        # the lock. And whoever only asked whether the folder is free has let go by the next try.
+        note = _read_note(descriptor)
+        if note is not None and _may_be_alive(note):
+            break
+        time.sleep(_SECONDS_BETWEEN_TRIES)
+    raise RunLockedError(
+        f"The run folder {folder} is in use by {_described(note)}. One process at a time may write to a run: "
+        "wait until that one ends, stop it, or choose another folder."
+    )
+
+
+def _try_to_lock(descriptor: int, folder: Path, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = _holder(descriptor)
+        return False
     except OSError as error:
         error.add_note(f"The run folder {folder} must be on a file system that has locks, as local disks do.")
         raise
-    else:
-        return
-    raise RunLockedError(
-        f"The run folder {folder} is in use by {holder}. One process at a time may write to a run: "
-        "wait until that one ends, stop it, or choose another folder."
-    )
+    return True
 
 
 def _write_note(descriptor: int) -> None:
@@ -129,14 +153,8 @@ def _write_note(descriptor: int) -> None:
         os.pwrite(descriptor, content, 0)
 
 
-def _holder(descriptor: int) -> str:
-    """Return who holds the lock, in words; the note may be torn, or still be that of a holder that was killed."""
-    note = _read_note(descriptor)
-    for _ in range(_NOTE_READS):
-        if note is not None and _may_be_alive(note):
-            break
-        time.sleep(_SECONDS_BETWEEN_READS)  # the holder writes its note just after it has the lock
-        note = _read_note(descriptor)
+def _described(note: dict[str, Any] | None) -> str:
+    """Return who holds the lock, in words."""
     if note is None:
         return "a process that left no readable note of itself"
     pid, host, since, command = (_printable(note.get(key, "?")) for key in ("pid", "host", "since", "command"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -45,6 +46,9 @@ def wrap_envs(vector_env: VectorEnv) -> VectorEnvs:
 
 def _make_async(spec: EnvSpec, num_envs: int, kwargs: Mapping[str, Any], wrappers: Sequence[Wrapper]) -> AsyncVectorEnv:
     def make() -> gymnasium.Env:
+        if multiprocessing.parent_process() is not None:
+            # A terminal sends Ctrl-C to these processes too, and the trainer needs them to finish its epoch and save.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         return Restorable(_make_one(spec, kwargs, wrappers))
 
     # A fork copies the locks of torch's threads in whatever state they are; a fork server has none of them.

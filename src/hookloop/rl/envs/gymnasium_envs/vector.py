@@ -68,7 +68,11 @@ class VectorEnvs(EnvArrays):
         self._vector_env.close()
 
     def _reset(self, seed: int) -> None:
-        observations, infos = self._vector_env.reset(seed=seed)
+        env = self._vector_env
+        # A reset seeds the environments alone; the spaces they may draw from would begin with the system's entropy.
+        for space in (env.single_observation_space, env.single_action_space, env.observation_space, env.action_space):
+            space.seed(seed)
+        observations, infos = env.reset(seed=seed)
         self._check_observations("observations", self._layout.leaves(observations, self.who))
         self._store_obs(observations)
         if self._masks is not None:

@@ -1,0 +1,68 @@
+"""How a run ended, down to the last bit, and where two endings differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hookloop.checkpoints import CheckpointStore
+
+# What two runs with the same bits do not share: time, names, and how often they were interrupted.
+VOLATILE = {"state/clocks/seconds", "state/attempt", "state/run_id"}
+_PATHS = {"state/latest_checkpoint_uri"}
+
+Ending = dict[str, Any]
+
+
+def ending(folder: Path) -> Ending:
+    """Return every value and every tensor of a run's final checkpoint by its path, those that vary left out."""
+    found = CheckpointStore(folder).read_latest()
+    assert found is not None, f"{folder} has no checkpoint"
+    checkpoint, state = found
+    assert checkpoint.manifest.kind == "final", f"the last checkpoint, {checkpoint.name}, is not final"
+    values = {path: value for path, value in _leaves(state, "") if path not in VOLATILE}
+    for path in _PATHS & set(values):
+        values[path] = Path(str(values[path])).name
+    for part in ("model", "optimizer"):
+        file = checkpoint.path / f"{part}.safetensors"
+        values[file.name] = file.read_bytes() if file.exists() else None
+    return {**values, "name": checkpoint.name, "metrics": checkpoint.manifest.metrics}
+
+
+def require_same(one: Ending, other: Ending) -> None:
+    """Require that two runs ended with the same bits."""
+    found = differences(one, other)
+    assert not found, "\n".join(["the runs differ:", *found[:12]])
+
+
+def differences(one: Ending, other: Ending) -> list[str]:
+    """Return the paths at which two endings differ, with the values."""
+    return [
+        f"{path}: {one.get(path)!r:.200} against {other.get(path)!r:.200}"
+        for path in sorted({*one, *other})
+        if path not in one or path not in other or one[path] != other[path]
+    ]
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}/{key}" if path else str(key))
+    elif isinstance(value, list):
+        yield f"{path}#", len(value)
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}/{index}")
+    elif isinstance(value, torch.Tensor):
+        yield path, _bits(value.numpy())
+    elif isinstance(value, np.ndarray | np.generic):
+        yield path, _bits(np.asarray(value))
+    else:
+        yield path, repr(value)  # tells 1 from 1.0, and 0.0 from -0.0
+
+
+def _bits(array: Any) -> tuple[str, tuple[int, ...], bytes]:
+    return str(array.dtype), array.shape, array.tobytes()
