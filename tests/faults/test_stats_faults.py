@@ -34,12 +34,6 @@ def result_of(process: subprocess.Popen[str]) -> dict[str, Any]:
     return json.loads(output)
 
 
-@pytest.fixture(autouse=True)
-def long_forms_are_asked_for(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("faults") and request.config.option.markexpr != "faults":
-        pytest.skip("the long form runs with -m faults")
-
-
 @pytest.mark.parametrize(
     "kills", [pytest.param(200, id="200 kills"), pytest.param(1000, id="1000 kills", marks=pytest.mark.faults)]
 )
