@@ -166,6 +166,7 @@ def main() -> None:
         print(json.dumps(read_from_here(Path(options.reader[0]), int(options.reader[1]))))
         return
     environment = describe_environment({"SQLAlchemy": "sqlalchemy", "hookloop": "hookloop"})
+    environment["pinned_to_one_core"] = False  # the thread that writes and the process that reads need a second one
     print_environment(environment)
     figures = measured(is_quick=options.quick)
     for part, values in figures.items():
