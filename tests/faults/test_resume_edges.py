@@ -278,19 +278,33 @@ def test_a_run_whose_checkpoints_were_all_set_aside_does_not_start_over(tmp_path
     assert checkpoints(tmp_path).names() == []
 
 
+class Stops(Dies):
+    """Asks to stop after the third epoch."""
+
+    def on_epoch_end(self, ctx: HookContext) -> None:
+        if ctx.state.epoch == 3:
+            ctx.request_stop("enough")
+
+
 def test_a_run_that_a_hook_has_stopped_stays_stopped_until_a_setting_is_changed(
     expected: Ending, tmp_path: Path
 ) -> None:
-    class Stops(Dies):
-        def on_epoch_end(self, ctx: HookContext) -> None:
-            if ctx.state.epoch == 3:
-                ctx.request_stop("enough")
-
     assert "stopped (enough)" in finished(*NEW, cwd=tmp_path, hook=Stops())
     before = checkpoints(tmp_path).names()
 
     assert "stopped (enough)" in finished(*RESUME, cwd=tmp_path, hook=Dies())
     assert checkpoints(tmp_path).names() == before
     assert "completed" in finished(*RESUME, "checkpoints.keep_last=2", cwd=tmp_path, hook=Dies())
+
+    assert end_of(tmp_path)["model.safetensors"] == expected["model.safetensors"]
+
+
+def test_a_stop_that_a_change_has_lifted_stays_lifted_when_the_run_dies_before_it_saves_again(
+    expected: Ending, tmp_path: Path
+) -> None:
+    finished(*NEW, cwd=tmp_path, hook=Stops())
+    finished(*RESUME, "checkpoints.keep_last=2", cwd=tmp_path, hook=Dies(4), code=-signal.SIGKILL)
+
+    assert "completed" in finished(*RESUME, cwd=tmp_path, hook=Dies())
 
     assert end_of(tmp_path)["model.safetensors"] == expected["model.safetensors"]

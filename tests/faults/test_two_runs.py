@@ -140,11 +140,15 @@ def test_a_run_killed_before_it_was_written_down_can_be_begun_again(leftover: st
     finished(*NEW, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("leftover", [".config.json.k1ll3d", ".result.json.k1ll3d"])
+@pytest.mark.parametrize(
+    "leftover", [".config.json.k1ll3d", ".result.json.k1ll3d", "checkpoints/.pins.json.k1ll3d", "checkpoints/.tmp-x/a"]
+)
 def test_what_a_kill_left_of_a_file_is_gone_after_the_next_start(leftover: str, tmp_path: Path) -> None:
     finished(*NEW, cwd=tmp_path)
-    (tmp_path / "runs" / "mine" / leftover).write_text("{")
+    file = tmp_path / "runs" / "mine" / leftover
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{")
 
     finished(*RESUME, cwd=tmp_path)
 
-    assert not (tmp_path / "runs" / "mine" / leftover).exists()
+    assert not file.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import sys
 from collections.abc import Mapping
@@ -47,6 +48,7 @@ def differences(before: Mapping[str, Plain], now: Mapping[str, Plain]) -> list[D
     ]
 
 
+@functools.cache  # it reads a file, for which a process may have no descriptor left when it saves
 def _version(package: str) -> str:
     try:
         return version(package)

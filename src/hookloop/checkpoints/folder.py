@@ -24,7 +24,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from hookloop.checkpoints.manifest import MANIFEST, MAX_MANIFEST_BYTES, FileEntry, Manifest
-from hookloop.errors import CheckpointWriteError, DamagedCheckpointError
+from hookloop.errors import CheckpointError, CheckpointWriteError, DamagedCheckpointError
 from hookloop.storage.disk import Disk
 
 Chunks = Sequence[bytes | memoryview]
@@ -32,6 +32,7 @@ Content = mmap.mmap | bytearray
 
 TEMPORARY = ".tmp-"
 _BYTES_WORTH_THREADS = 1 << 22
+_MARGIN_BYTES = 1 << 16  # for the manifest and the folder itself
 
 
 def write_folder(
@@ -46,6 +47,7 @@ def write_folder(
     has_its_name = False
     try:
         clear_away(disk, parent, TEMPORARY)
+        _require_room(disk, parent, files)
         disk.make_folder(temporary)
         for file, chunks in files.items():
             disk.write(temporary / file, chunks)
@@ -114,6 +116,14 @@ def read_files(folder: Path, manifest: Manifest, *, max_bytes: int) -> dict[str,
     return contents
 
 
+def _require_room(disk: Disk, parent: Path, files: Mapping[str, Chunks]) -> None:
+    """Refuse to fill a disk to its last byte in vain; others write to it, too."""
+    needed = sum(len(chunk) for chunks in files.values() for chunk in chunks) + _MARGIN_BYTES
+    free = disk.free_bytes(parent)
+    if free is not None and free < needed:
+        raise OSError(errno.ENOSPC, f"{needed} bytes are needed and {free} are free")
+
+
 def _hashed(chunks: Chunks) -> FileEntry:
     digest = hashlib.sha256()
     size = 0
@@ -121,6 +131,13 @@ def _hashed(chunks: Chunks) -> FileEntry:
         digest.update(chunk)
         size += len(chunk)
     return FileEntry(size, digest.hexdigest())
+
+
+def _memory(path: Path, size: int) -> bytearray:
+    try:
+        return bytearray(size)
+    except MemoryError as error:  # no damage: on a larger machine it could be read
+        raise CheckpointError(f"{path} has {size} bytes, for which this process has no memory.") from error
 
 
 def _opened(path: Path) -> BufferedReader:
@@ -131,18 +148,17 @@ def _opened(path: Path) -> BufferedReader:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EIO):
             raise DamagedCheckpointError(f"{path} is missing or no plain file ({error.strerror}).") from error
         raise  # no rights, too many open files: this says nothing about the checkpoint
-    file = os.fdopen(descriptor, "rb")
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
+        os.close(descriptor)
         raise DamagedCheckpointError(f"{path} is no plain file.")
-    return file
+    return os.fdopen(descriptor, "rb")
 
 
 def _require_listed(folder: Path, manifest: Manifest, max_bytes: int) -> None:
     found, listed = set(os.listdir(folder)) - {MANIFEST}, set(manifest.files)
     if found != listed:
         missing = [f"{name} is missing" for name in sorted(listed - found)]
-        extra = [f"{name} does not belong there" for name in sorted(found - listed)]
+        extra = [f"{name!a:.120} does not belong there" for name in sorted(found - listed)]
         raise DamagedCheckpointError(f"{folder} is not what its manifest says: {'; '.join([*missing, *extra][:5])}.")
     if manifest.total_bytes > max_bytes:
         raise DamagedCheckpointError(
@@ -158,6 +174,12 @@ def _mapped(path: Path, entry: FileEntry) -> Content:
             raise DamagedCheckpointError(f"{path} has {size} bytes, its manifest says {entry.bytes}.")
         if not size:
             return bytearray()
-        content = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+        try:
+            content = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            # No damage: on a larger machine it could be read.
+            raise CheckpointError(f"{path} has {size} bytes, for which this process has no memory.") from error
     content.madvise(mmap.MADV_WILLNEED)  # from a cold disk, read ahead of the hash
     return content

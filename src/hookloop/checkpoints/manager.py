@@ -134,7 +134,7 @@ class CheckpointManager:
 
     def reserve(self, state: Plain, *, parts: Mapping[str, tuple[str, ...]] | None = None) -> None:
         """Get hold of the memory that a save of such a state needs, in the writer's thread: a first touch is slow."""
-        if self._asynchronous:
+        if self._asynchronous and self._buffers is None:  # else a save has been there first
             self._is_reserving = True
             buffers = self._snapshot_buffers()
             self._writer.start(lambda: buffers.reserve(state, parts or {}))

@@ -35,6 +35,8 @@ class Retention:
             raise ConfigError(f"keep_best must be 0 or more, got {self.keep_best}.")
         if self.keep_every is not None and self.keep_every < 1:
             raise ConfigError(f"keep_every must be at least 1 step, got {self.keep_every}; None keeps none.")
+        if not isinstance(self.metric, str):
+            raise ConfigError(f"metric must be the name of a metric, got {self.metric!r}.")
         if self.mode not in ("max", "min"):
             raise ConfigError(f"mode must be 'max' or 'min', got {self.mode!r}.")
 

@@ -19,6 +19,7 @@ Plain = Any
 
 WHOLE_PART = "model"
 PIECE_BYTES = 1 << 25
+MAX_PIECES = 16
 
 
 class Arena:
@@ -123,11 +124,12 @@ def _files(part: str, tensors: Mapping[str, Any]) -> list[tuple[str, Layout]]:
     Pieces are hashed side by side when they are read; the weights stay together, for others to use.
     """
     kinds = {name: _kind(name, tensor) for name, tensor in tensors.items()}
+    most = max(PIECE_BYTES, sum(tensor.nbytes for tensor in tensors.values()) // MAX_PIECES)
     groups: list[dict[str, tuple[str, tuple[int, ...]]]] = [{}]
     size = 0
     for name in sorted(kinds):
         bytes_ = tensors[name].nbytes
-        if part != WHOLE_PART and groups[-1] and size + bytes_ > PIECE_BYTES:
+        if part != WHOLE_PART and groups[-1] and size + bytes_ > most:
             groups.append({})
             size = 0
         groups[-1][name] = kinds[name]

@@ -23,7 +23,7 @@ from hookloop.checkpoints.folder import (
 from hookloop.checkpoints.manifest import NAME, FileEntry, Manifest
 from hookloop.checkpoints.strict_json import parse_json
 from hookloop.errors import CheckpointError, DamagedCheckpointError, NoCheckpointError
-from hookloop.storage.atomic import remove_leftovers, write_json
+from hookloop.storage.atomic import write_json
 from hookloop.storage.disk import Disk, LocalDisk, make_folders
 
 if TYPE_CHECKING:
@@ -179,8 +179,7 @@ class CheckpointStore:
     def prepare(self) -> None:
         """Make the folder, and clear away what a killed process left half done."""
         make_folders(self._disk, self.folder)
-        clear_away(self._disk, self.folder, TEMPORARY, _TRASH)
-        remove_leftovers(self.folder / _PINS)
+        clear_away(self._disk, self.folder, TEMPORARY, _TRASH, f".{_PINS}.")
 
     def write(
         self, name: str, files: Mapping[str, Chunks], describe: Callable[[dict[str, FileEntry]], Manifest]

@@ -46,7 +46,7 @@ def checkpoints(
         return _change(folder, lambda name: store.pin(name, pinned=False), _name(store, folder, unpin), "unpinned")
     if delete is not None:
         return _change(folder, store.delete, _name(store, folder, delete), "deleted")
-    return _verify(store) if verify else _list(store, _retention(folder))
+    return _verify(store) if verify else _list(store, folder.read_retention())
 
 
 def _list(store: CheckpointStore, retention: Retention) -> int:
@@ -97,15 +97,10 @@ def _change(folder: RunFolder, act: Callable[[str], None], name: str, done: str)
 def _name(store: CheckpointStore, folder: RunFolder, selector: str) -> str:
     if selector in store.names():
         return selector  # also a damaged one, which has no manifest to be found by
-    checkpoint = find(store, selector, _retention(folder))
+    checkpoint = find(store, selector, folder.read_retention())
     if checkpoint.path.parent != store.folder:
         raise ConfigError(f"{checkpoint.path} is not a checkpoint of the run {folder.name!r}.")
     return checkpoint.name
-
-
-def _retention(folder: RunFolder) -> Retention:
-    wanted = folder.read_config().settings.get("checkpoints", {})
-    return Retention(metric=wanted.get("metric", Retention.metric), mode=wanted.get("mode", Retention.mode))
 
 
 def _size(count: float) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.checkpoints.folder import read_files
-from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import selected
 from hookloop.checkpoints.store import CheckpointStore
+from hookloop.checkpoints.strict_json import MAX_DEPTH
 from hookloop.cli.run_folder import find_run
 from hookloop.errors import CheckpointError, ConfigError
 from hookloop.storage.atomic import write_bytes
@@ -27,15 +27,16 @@ def export(run: str, *, to: Path, checkpoint: str = "latest", runs_dir: Path = P
         checkpoint: Which weights: latest, best, final, a step, an epoch such as epoch5, a path or a URI.
         runs_dir: The folder of all runs.
     """
+    from hookloop.checkpoints.tensor_file import TensorFile  # with numpy, which a wrong argument should not cost
+
     folder = find_run(runs_dir, run)
     _require_new(to)
     store = CheckpointStore(folder.checkpoints)
-    wanted = folder.read_config().settings.get("checkpoints", {})
-    retention = Retention(metric=wanted.get("metric", Retention.metric), mode=wanted.get("mode", Retention.mode))
-    with selected(store, checkpoint, retention) as found:
+    with selected(store, checkpoint, folder.read_retention()) as found:
         if MODEL_FILE not in found.manifest.files:
             raise CheckpointError(f"{found.path} holds no {MODEL_FILE}: its workload names no part 'model'.")
         content = read_files(found.path, found.manifest, max_bytes=store.max_bytes)[MODEL_FILE]
+        TensorFile(content, str(found.path / MODEL_FILE))  # what others are going to open should be what it is called
         write_bytes(to, bytes(content))
         _say(f"wrote {to} ({len(content)} bytes), the weights of {found.id}")
     return 0
@@ -51,33 +52,58 @@ def import_(file: Path, *, to: Path) -> int:
     _require_new(to)
     if not file.is_file():
         raise ConfigError(f"There is no file {str(file)!r} to import.")
+    content, tensors = _as_safetensors(file)
+    write_bytes(to, content)
+    _say(f"wrote {to}: {len(tensors)} tensors, {sum(tensor.numel() for tensor in tensors.values())} numbers")
+    return 0
+
+
+def _as_safetensors(file: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return the content of the new file, and the tensors in it by name."""
     import pickle
 
     import torch
     from safetensors.torch import save
 
+    # Whatever a file that was made by hand may lead the reader into: each means that it is no file of tensors.
+    unreadable = (
+        pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError,
+        AssertionError, ArithmeticError, MemoryError,
+    )  # fmt: skip
     try:
         read = torch.load(file, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        tensors = _named(_tensors(read, "", MAX_DEPTH), most_bytes=file.stat().st_size)
+        content = save(tensors)
+    except unreadable as error:
         raise CheckpointError(
             f"{file} is not a file of tensors alone, and nothing else is imported: {_reason(error)}."
         ) from error
-    tensors = {name: tensor.contiguous().clone() for name, tensor in _tensors(read, "")}
     if not tensors:
         raise CheckpointError(f"{file} holds no tensors.")
-    write_bytes(to, save(tensors))
-    _say(f"wrote {to}: {len(tensors)} tensors, {sum(tensor.numel() for tensor in tensors.values())} numbers")
-    return 0
+    return content, tensors
 
 
-def _tensors(value: Any, prefix: str) -> list[tuple[str, Any]]:
+def _tensors(value: Any, prefix: str, levels: int) -> list[tuple[str, Any]]:
     if hasattr(value, "detach"):
         return [(prefix or "tensor", value.detach())]
-    if isinstance(value, dict):
-        return [
-            found for key, item in value.items() for found in _tensors(item, f"{prefix}.{key}" if prefix else str(key))
-        ]
-    return []
+    if not isinstance(value, dict):
+        return []
+    if levels == 0:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+    inner = [(f"{prefix}.{key}" if prefix else str(key), item) for key, item in value.items()]
+    return [found for name, item in inner for found in _tensors(item, name, levels - 1)]
+
+
+def _named(found: list[tuple[str, Any]], *, most_bytes: int) -> dict[str, Any]:
+    """Return tensors by name, each with memory of its own."""
+    tensors: dict[str, Any] = {}
+    for name, tensor in found:
+        if name in tensors:
+            raise ValueError(f"it holds two tensors named {name!r}")
+        if tensor.numel() * tensor.element_size() > most_bytes:  # one number can be shown as any number of them
+            raise ValueError(f"{name!r} claims to be larger than the file")
+        tensors[name] = tensor.contiguous().clone()
+    return tensors
 
 
 def _reason(error: Exception) -> str:

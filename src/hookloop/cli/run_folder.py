@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from hookloop.checkpoints.retention import Retention
 from hookloop.errors import ConfigError, did_you_mean
 from hookloop.storage.atomic import leftovers, remove_leftovers, write_json
 from hookloop.storage.lock import LOCK_NAME, require_free
@@ -87,12 +88,20 @@ class RunFolder:
         file = self.path / CONFIG_FILE
         try:
             read = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no JSON: {error}.") from error
         expected = {each.name for each in fields(RunConfig)}
-        if not isinstance(read, dict) or set(read) != expected or read["version"] != RUN_VERSION:
+        is_ours = isinstance(read, dict) and set(read) == expected and read["version"] == RUN_VERSION
+        if not is_ours or not isinstance(read["settings"], dict):
             raise ConfigError(f"{file} was not written by this hookloop: it should hold {', '.join(sorted(expected))}.")
         return RunConfig(**read)
+
+    def read_retention(self) -> Retention:
+        """Read what the run calls its best checkpoint."""
+        wanted = self.read_config().settings.get("checkpoints", {})
+        if not isinstance(wanted, dict):
+            raise ConfigError(f"{self.path / CONFIG_FILE} has checkpoints={wanted!r:.100}, which should be settings.")
+        return Retention(**{name: wanted[name] for name in ("metric", "mode") if name in wanted})
 
 
 def new_run(runs_dir: Path, name: str) -> RunFolder:

@@ -116,8 +116,8 @@ def _start(
         trainer = _trainer(folder, config, settings, display, resume=resume, lock=lock)
         if resume is None:
             folder.write_config(config)
-        elif changes or config.changes:
-            trainer.add_hook(_Changes(folder, config, changes), name="changes")
+        # Also without changes: what a checkpoint holds should not tell of how often the run was resumed.
+        trainer.add_hook(_Changes(folder, config, changes), name="changes")
         result = trainer.train(settings.total_env_steps)
         _write_outcome(folder, result)
     _say_goodbye(folder, config, trainer, result)

@@ -46,6 +46,10 @@ class Disk(Protocol):
         """Return the names in a folder, sorted; none if there is no such folder."""
         ...
 
+    def free_bytes(self, folder: Path) -> int | None:
+        """Return how much may still be written; None if the file system does not say."""
+        ...
+
 
 class LocalDisk:
     """The disk of this machine."""
@@ -95,6 +99,11 @@ class LocalDisk:
             return sorted(os.listdir(folder))
         except FileNotFoundError:
             return []
+
+    def free_bytes(self, folder: Path) -> int | None:
+        """Return how much may still be written; None if the file system does not say."""
+        usage = shutil.disk_usage(folder)
+        return usage.free if usage.total else None
 
 
 def make_folders(disk: Disk, folder: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,8 +9,7 @@ import pytest
 
 from hookloop.checkpoints.manifest import FileEntry, Manifest
 from hookloop.errors import DamagedCheckpointError
-
-SHA = "0" * 64
+from tests.hostile_files import MEANINGLESS, NO_STRICT_JSON, SHA, signed
 
 
 def manifest(**changes: Any) -> Manifest:
@@ -23,13 +20,6 @@ def manifest(**changes: Any) -> Manifest:
         files={"state.json": FileEntry(2, SHA)},
     )  # fmt: skip
     return replace(sound, **changes)
-
-
-def signed(body: dict[str, Any]) -> bytes:
-    """Return a manifest whose hash fits, whatever stands in it."""
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    return (json.dumps({**body, "sha256": digest}, indent=1) + "\n").encode()
 
 
 def test_a_manifest_comes_back_as_it_was() -> None:
@@ -65,86 +55,13 @@ def test_a_part_of_a_manifest_is_none(length: int) -> None:
         Manifest.decode(manifest().encode()[:length], "file")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"format": "other"},
-        {"format_version": 2},
-        {"format_version": 1.0},
-        {"format_version": True},
-        {"format_version": None},
-        {"run_id": 3},
-        {"run_id": "\x1b[31mred"},
-        {"name": None},
-        {"name": "../../step-000000000012"},
-        {"name": "step-000000000013"},
-        {"name": "step-000000000012-final"},
-        {"step": "12"},
-        {"step": 12.0},
-        {"step": True},
-        {"step": -12},
-        {"step": 10**12},
-        {"clocks": []},
-        {"clocks": {"epochs": "12"}},
-        {"clocks": {"epochs": None}},
-        {"clocks": {"epochs": 10**400}},
-        {"clocks": {"epochs": True}},
-        {"attempt": None},
-        {"parent": 3},
-        {"kind": "finest"},
-        {"kind": ["final"]},
-        {"exactness": "\ud800"},
-        {"metrics": {"return/mean": "1"}},
-        {"metrics": {"return/mean": [1]}},
-        {"metrics": 1},
-        {"metadata": None},
-        {"environment": "linux"},
-        {"more": 1},
-        {"files": []},
-        {"files": {"../state.json": {"bytes": 2, "sha256": SHA}}},
-        {"files": {"/etc/passwd": {"bytes": 2, "sha256": SHA}}},
-        {"files": {"a\0b": {"bytes": 2, "sha256": SHA}}},
-        {"files": {"stat\u0435.json": {"bytes": 2, "sha256": SHA}}},
-        {"files": {"": {"bytes": 2, "sha256": SHA}}},
-        {"files": {".hidden": {"bytes": 2, "sha256": SHA}}},
-        {"files": {"MANIFEST.json": {"bytes": 2, "sha256": SHA}}},
-        {"files": {"a" * 101: {"bytes": 2, "sha256": SHA}}},
-        {"files": {"a": {"bytes": -1, "sha256": SHA}}},
-        {"files": {"a": {"bytes": 2.0, "sha256": SHA}}},
-        {"files": {"a": {"bytes": True, "sha256": SHA}}},
-        {"files": {"a": {"bytes": 2, "sha256": SHA[1:]}}},
-        {"files": {"a": {"bytes": 2, "sha256": "G" * 64}}},
-        {"files": {"a": {"bytes": 2, "sha256": None}}},
-        {"files": {"a": {"bytes": 2}}},
-        {"files": {"a": {"bytes": 2, "sha256": SHA, "mode": 1}}},
-        {"files": {"a": [2, SHA]}},
-        {"files": {f"file-{number}": {"bytes": 0, "sha256": SHA} for number in range(101)}},
-    ],
-    ids=lambda changes: ascii(changes)[:60],
-)
+@pytest.mark.parametrize("changes", MEANINGLESS, ids=lambda changes: ascii(changes)[:60])
 def test_a_manifest_that_means_nothing_is_refused_though_its_hash_fits(changes: dict[str, Any]) -> None:
     with pytest.raises(DamagedCheckpointError, match=r"^the file "):
         Manifest.decode(signed({**asdict(manifest()), **changes}), "the file")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\x80\x04\x95.",
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"step": NaN}',
-        b'{"step": 1e999}',
-        b'{"step": ' + b"9" * 5000 + b"}",
-        b"[" * 100_000,
-        b'{"a":' * 500 + b"1" + b"}" * 500,
-        "\ufeff{}".encode(),
-        '{"a": 1}'.encode("utf-16"),
-        b"\xff\xfe",
-    ],
-    ids=lambda content: ascii(content[:20]),
-)
+@pytest.mark.parametrize("content", NO_STRICT_JSON, ids=lambda content: ascii(content[:20]))
 def test_what_is_no_strict_json_is_refused(content: bytes) -> None:
     with pytest.raises(DamagedCheckpointError):
         Manifest.decode(content, "file")

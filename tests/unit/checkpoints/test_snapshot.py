@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from hookloop.checkpoints.snapshot import Snapshot, SnapshotBuffers
 from hookloop.checkpoints.tensor_file import TensorFile
 from hookloop.errors import NonFiniteError
-from tests.saving import PARTS
+from tests.saving import PARTS, about, is_same, manager_in
 
 
 def content_of(snapshot: Snapshot) -> dict[str, bytes]:
@@ -103,3 +104,21 @@ def test_a_state_without_tensors_has_its_json_and_empty_files() -> None:
 
     assert json.loads(files["state.json"]) == {"model": {}, "a": [1, None, "x"]}
     assert TensorFile(bytearray(files["model.safetensors"]), "model").places == {}
+
+
+def test_all_but_the_weights_is_cut_into_pieces_of_bounded_number_that_come_back_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hookloop.checkpoints.snapshot.PIECE_BYTES", 64)
+    state = {
+        "model": {f"w{i}": torch.randn(10) for i in range(200)},
+        "optimizer": {f"m{i}": torch.randn(10) for i in range(200)},
+    }
+    with manager_in(tmp_path, asynchronous=False) as manager:
+        manager.save(state, about(1), parts=PARTS)
+        checkpoint, loaded = manager.load()
+
+    files = checkpoint.manifest.files
+    assert "model.safetensors" in files
+    assert 2 <= sum(name.startswith("optimizer-") for name in files) <= 32
+    assert is_same(loaded, state)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -14,6 +11,7 @@ import torch
 from hookloop.checkpoints.snapshot import SnapshotBuffers
 from hookloop.checkpoints.tensor_file import NAMES_OF_TYPES, Layout, TensorFile
 from hookloop.errors import DamagedCheckpointError
+from tests.hostile_files import TENSOR_FILES, entry, tensor_file
 from tests.saving import is_same
 
 
@@ -74,53 +72,7 @@ def test_every_tensor_begins_where_its_type_may_be_read() -> None:
     assert all(place.begin % tensors[name].element_size() == 0 for name, place in file.places.items())
 
 
-def entry(**changes: Any) -> dict[str, Any]:
-    return {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **changes}
-
-
-def content_of(header: Any, data: bytes = bytes(8)) -> bytearray:
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return bytearray(len(text).to_bytes(8, "little") + text + data)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(bytearray(), id="nothing"),
-        pytest.param(bytearray(b"\x08"), id="a part of the length"),
-        pytest.param(bytearray(b"\xff" * 8), id="a header without end"),
-        pytest.param(bytearray((100_000_001).to_bytes(8, "little") + bytes(64)), id="a header beyond the limit"),
-        pytest.param(content_of(b"\x80\x04."), id="a pickle"),
-        pytest.param(content_of([]), id="a list"),
-        pytest.param(content_of(b'{"a": NaN}'), id="no number"),
-        pytest.param(content_of(b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}"), id="a deep header"),
-        pytest.param(content_of(b'{"a": ' + json.dumps(entry()).encode() + b', "a": 1}'), id="a name twice"),
-        pytest.param(content_of({"a": 3}), id="a number for an entry"),
-        pytest.param(content_of({"a": {}}), id="an empty entry"),
-        pytest.param(content_of({"a": entry(dtype="F8")}), id="a type nobody has"),
-        pytest.param(content_of({"a": entry(dtype=["F32"])}), id="a list of types"),
-        pytest.param(content_of({"a": entry(shape="")}), id="a text for a shape"),
-        pytest.param(content_of({"a": entry(shape={})}), id="a mapping for a shape"),
-        pytest.param(content_of({"a": entry(shape=[2.0])}), id="a fraction for a shape"),
-        pytest.param(content_of({"a": entry(shape=[True, 2])}), id="a truth value for a shape"),
-        pytest.param(content_of({"a": entry(shape=[-1, -2])}), id="a negative shape"),
-        pytest.param(content_of({"a": entry(shape=[3])}), id="a shape of another size"),
-        pytest.param(content_of({"a": entry(shape=[1] * 65 + [2])}), id="too many dimensions"),
-        pytest.param(content_of({"a": entry(shape=[0, 2**63, 2**63], data_offsets=[0, 0])}, b""), id="a vast nothing"),
-        pytest.param(content_of({"a": entry(shape=[2**62, 2**62])}), id="a vast shape"),
-        pytest.param(content_of({"a": entry(data_offsets=[0])}), id="one offset"),
-        pytest.param(content_of({"a": entry(data_offsets=[0, 4, 8])}), id="three offsets"),
-        pytest.param(content_of({"a": entry(data_offsets=[8, 0])}), id="offsets turned round"),
-        pytest.param(content_of({"a": entry(data_offsets=[-8, 0])}), id="a negative offset"),
-        pytest.param(content_of({"a": entry(data_offsets=[8, 16])}), id="offsets beyond the end"),
-        pytest.param(content_of({"a": entry(), "b": entry()}), id="two tensors in one place"),
-        pytest.param(content_of({"a": entry()}, bytes(16)), id="bytes that belong to nobody"),
-        pytest.param(content_of({"a": entry(data_offsets=[4, 12])}, bytes(12)), id="a gap before"),
-        pytest.param(content_of({"a": entry(more=1)}), id="a field nobody knows"),
-        pytest.param(content_of({"a": entry(), "__metadata__": {"a": 1}}), id="metadata that is no text"),
-        pytest.param(content_of({"a": entry(), "__metadata__": []}), id="metadata that is a list"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("content", TENSOR_FILES.values(), ids=list(TENSOR_FILES))
 def test_a_file_that_nobody_wrote_is_refused(content: bytearray) -> None:
     with pytest.raises(DamagedCheckpointError, match=r"hostile\.safetensors"):
         TensorFile(content, "hostile.safetensors")
@@ -128,7 +80,7 @@ def test_a_file_that_nobody_wrote_is_refused(content: bytearray) -> None:
 
 def test_a_tensor_that_is_not_there_is_named() -> None:
     with pytest.raises(DamagedCheckpointError, match="does not hold 'b'"):
-        TensorFile(content_of({"a": entry()}), "file").torch("b")
+        TensorFile(tensor_file({"a": entry()}), "file").torch("b")
 
 
 def test_two_layouts_are_equal_if_every_byte_has_the_same_place() -> None:
