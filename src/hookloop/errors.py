@@ -20,6 +20,10 @@
     │   ├── NoCheckpointError (LookupError)     there is none that fits the selector
     │   ├── DamagedCheckpointError              a file is missing, cut off, changed or hostile
     │   └── CheckpointWriteError (OSError)      the disk refused; the checkpoints before are intact
+    ├── StatsError (RuntimeError)           the statistics of a run cannot be read or written
+    │   ├── StatsSchemaError                    the database is from a newer release, or from something else
+    │   ├── StatsQueryError (ValueError)        a query that is refused, wrong or too slow
+    │   └── StatsWriteError (OSError)           rows are not durable; they are kept and written later
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -105,6 +109,22 @@ class CheckpointWriteError(CheckpointError, OSError):
     def __init__(self, message: str, number: int | None = None) -> None:
         super().__init__(message)
         self.errno = number  # by hand: what is a RuntimeError, too, would show (number, message) as its text
+
+
+class StatsError(HookloopError, RuntimeError):
+    """The statistics of a run cannot be read or written."""
+
+
+class StatsSchemaError(StatsError):
+    """A statistics database is from a newer release, or is something else."""
+
+
+class StatsQueryError(StatsError, ValueError):
+    """A query is refused because it could write, or it failed, or it took too long."""
+
+
+class StatsWriteError(StatsError, OSError):
+    """Rows that were logged are not durable yet; they are kept and tried again."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

@@ -17,6 +17,7 @@ from hookloop.core import BUILT_IN_CLOCKS, HookContext, TrainerState
 from hookloop.core.clocks import CLOCK_ALIASES
 from hookloop.core.options import ON_ERROR, STAGES
 from hookloop.errors import UnknownNameError
+from hookloop.stats.schema import METADATA, SUPERSEDED
 from tests.docs.doc_pages import ROOT, table_under
 
 DOCS = ROOT / "docs"
@@ -127,6 +128,16 @@ def test_the_table_of_exit_codes_is_complete() -> None:
 
     known = {value for name, value in vars(exit_codes).items() if name.startswith("EXIT_")}
     assert listed == known | {128 + signal.SIGTERM}
+
+
+def test_the_tables_of_the_statistics_are_complete() -> None:
+    listed = {code_spans(cells[0])[0]: code_spans(cells[2]) for cells in table_under(DOCS / "stats.md", "## Tables")}
+
+    tables = {name: [column.name for column in table.c] for name, table in METADATA.tables.items()}
+    assert listed == {name: columns for name, columns in tables.items() if not name.startswith("superseded_")}
+    page = (DOCS / "stats.md").read_text(encoding="utf-8")
+    superseded = page.partition("- `epochs`, `points`")[2].partition("have a table")[0]
+    assert {"epochs", "points", *code_spans(superseded)} == set(SUPERSEDED)
 
 
 def code_words(cell: str) -> set[str]:
