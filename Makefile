@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-DEV_EXTRAS ?= dev,envpool
+DEV_EXTRAS ?= dev,envpool,postgres,s3,wandb
 TORCH ?= 2.13.0
 BENCH_ARGS ?=
 TRAIN_ARGS ?=

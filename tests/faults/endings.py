@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from hookloop.checkpoints import CheckpointStore
+from hookloop.stats import StatsReader
 
 # What two runs with the same bits do not share: time, names, and how often they were interrupted.
 VOLATILE = {"state/clocks/seconds", "state/attempt", "state/run_id"}
@@ -30,7 +31,24 @@ def ending(folder: Path) -> Ending:
     for part in ("model", "optimizer"):
         file = checkpoint.path / f"{part}.safetensors"
         values[file.name] = file.read_bytes() if file.exists() else None
-    return {**values, "name": checkpoint.name, "metrics": checkpoint.manifest.metrics}
+    return {**values, **_statistics(stats_of(folder)), "name": checkpoint.name, "metrics": checkpoint.manifest.metrics}
+
+
+def stats_of(folder: Path) -> Path:
+    """Return where the statistics of a run are whose checkpoints are in ``folder``."""
+    return folder.with_suffix(".sqlite")
+
+
+def _statistics(file: Path) -> Ending:
+    """Return every row of the statistics that two runs with the same bits share."""
+    if not file.exists():
+        return {}
+    with StatsReader(file) as reader:
+        metrics = reader.sql("SELECT epoch, env_steps, optimizer_steps, key, value FROM metrics ORDER BY 1, 4", 100_000)
+        epochs = reader.sql("SELECT epoch, env_steps, optimizer_steps, episodes FROM epochs ORDER BY 1", 100_000)
+        episodes = reader.sql('SELECT epoch, sequence, "return", length FROM episodes ORDER BY 1, 2', 100_000)
+    assert epochs, f"{file} holds no epoch"
+    return {"statistics/metrics": metrics, "statistics/epochs": epochs, "statistics/episodes": episodes}
 
 
 def require_same(one: Ending, other: Ending) -> None:

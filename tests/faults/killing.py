@@ -17,13 +17,14 @@ import torch
 
 from hookloop.checkpoints import CheckpointManager, CheckpointStore, Retention
 from hookloop.core import HookContext, TrainerState, TrainingLoop
-from hookloop.hooks import CheckpointHook
+from hookloop.hooks import CheckpointHook, StatsHook
 from hookloop.rl import build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, PPOConfig, RLConfig, TrainerConfig
 from hookloop.rl.values import Linear
+from hookloop.stats import StatsClient
 from hookloop.storage.disk import Disk
 from hookloop.testing import ToyWorkload
-from tests.faults.endings import Ending, ending, require_same
+from tests.faults.endings import Ending, ending, require_same, stats_of
 from tests.faults.processes import fork
 
 Build = Callable[[list[object]], TrainingLoop]
@@ -103,7 +104,8 @@ def train(build: Build, folder: Path, *, asynchronous: bool, interval: int = 1, 
     torch.manual_seed(11)
     manager = CheckpointManager(folder, retention=Retention(keep_last=2), asynchronous=asynchronous, disk=disk)
     hook = CheckpointHook(manager, checkpoint_interval=interval, resume=True)
-    result = build([MetricsTable(), hook]).run()
+    statistics = StatsHook(StatsClient(stats_of(folder), run_id="run"))
+    result = build([MetricsTable(), hook, statistics]).run()
     assert result.outcome == "completed", result
 
 

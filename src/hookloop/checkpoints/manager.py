@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,6 +86,7 @@ class CheckpointManager:
         self._is_open = False
         self._writer: Writer[Checkpoint | None] = Writer("checkpoint-writer")
         self._is_reserving = False
+        self._before_write: list[Callable[[], None]] = []
         self._buffers: Any = None
         self._held: set[str] = set()
         self._written: list[Checkpoint] = []
@@ -154,6 +155,7 @@ class CheckpointManager:
             self._take(wait=True)
         finally:
             self._writer.close()
+            self._before_write.clear()
             if self._own_lock is not None:
                 self._own_lock.release()
             self._is_open = False
@@ -210,6 +212,10 @@ class CheckpointManager:
 
     # Inside
 
+    def before_write(self, act: Callable[[], None]) -> None:
+        """Have something done before each checkpoint is written, in the thread that writes it."""
+        self._before_write.append(act)
+
     def hold(self, name: str, held: bool = True) -> None:
         """Keep a checkpoint while somebody reads it, whatever the retention says."""
         (self._held.add if held else self._held.discard)(name)
@@ -229,6 +235,8 @@ class CheckpointManager:
     def _write(self, snapshot: Any, about: Description) -> Checkpoint:
         """Write a snapshot, then let go of what the rules no longer keep; in the writer's thread."""
         snapshot.require_finite(FINITE_PARTS)
+        for act in self._before_write:
+            act()
         written = self.store.write(about.name, snapshot.files(), lambda files: self._manifest(about, files))
         self.parent = written.name
         self._prune(keep={written.name, *self._held})

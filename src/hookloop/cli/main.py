@@ -29,6 +29,9 @@ app = App(
 )
 # The texts stand here so that --help imports no command.
 app.command("hookloop.cli.train:train", help="Train a recipe.")
+app.command("hookloop.cli.metrics:runs", help="List the runs and how they stand.")
+app.command("hookloop.cli.metrics:metrics", help="Show what a run has measured.")
+app.command("hookloop.cli.metrics:query", help="Ask the statistics of a run in SQL.")
 app.command("hookloop.cli.checkpoints:checkpoints", help="List, verify, pin or delete the checkpoints of a run.")
 app.command("hookloop.cli.export:export", help="Write the weights of a run to a file.")
 app.command("hookloop.cli.export:import_", name="import", help="Turn a foreign weights file into safetensors.")

@@ -65,6 +65,16 @@ class RunFolder:
         return self.path / "heartbeat.json"
 
     @property
+    def stats_file(self) -> Path:
+        """Its statistics, unless they go to a database of many runs."""
+        return self.path / "stats.sqlite"
+
+    @property
+    def stats_url(self) -> str | Path:
+        """Where its statistics are."""
+        return self.read_config().settings.get("stats_url") or self.stats_file
+
+    @property
     def name(self) -> str:
         """Its name."""
         return self.path.name

@@ -181,6 +181,8 @@ def _trainer(
             max_failed_saves=wanted.max_failed_saves,
         )
     )
+    if lock is not None:
+        hooks.append(_stats_hook(folder, config, settings))
     trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit", find_teacher=find_teacher)
     trainer.state.run_id = config.run_id
     return trainer
@@ -211,6 +213,14 @@ def _kept_to_the_end() -> Generator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _stats_hook(folder: RunFolder, config: RunConfig, settings: RLConfig) -> object:
+    from hookloop.hooks import StatsHook
+    from hookloop.stats import StatsClient
+
+    client = StatsClient(settings.stats_url or folder.stats_file, run_id=config.run_id)
+    return StatsHook(client, name=folder.name, recipe=config.recipe, seed=config.seed, config=config.settings)
 
 
 def _sinks(publish_to: str | None) -> list[Any]:

@@ -10,6 +10,7 @@ from hookloop.hooks.logging import LoggingHook
 from hookloop.hooks.monitor import MonitorHook
 from hookloop.hooks.nan_guard import NanGuardHook
 from hookloop.hooks.progress import ProgressHook
+from hookloop.hooks.stats import StatsHook
 from hookloop.hooks.stopwatch import StopwatchHook
 from hookloop.hooks.time_limit import TimeLimitHook
 from hookloop.hooks.watchdog import WatchdogHook
@@ -28,6 +29,7 @@ __all__ = [
     "NanGuardHook",
     "PeriodicHook",
     "ProgressHook",
+    "StatsHook",
     "StopwatchHook",
     "TimeLimitHook",
     "TrainerHook",

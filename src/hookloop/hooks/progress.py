@@ -23,7 +23,7 @@ class ProgressHook:
         output: Where to write; the standard output by default.
     """
 
-    stage = "report"
+    stage = "publish"
     on_error = "disable"
 
     def __init__(
@@ -49,7 +49,6 @@ class ProgressHook:
 
     def on_epoch_end(self, ctx: HookContext) -> None:
         """Write a line."""
-        ctx.drain_metrics()
         self._write(self._fields(ctx))
 
     def _fields(self, ctx: HookContext) -> dict[str, object]:

@@ -121,6 +121,9 @@ class RLConfig(Settings):
     losses: dict[str, LossConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
     checkpoints: CheckpointConfig = CheckpointConfig()
+    stats_url: str | None = Field(
+        default=None, description="A database for the statistics of many runs; by default a file in the run's folder"
+    )
     nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
         default="stop", description="What to do about numbers that are not finite"
     )
