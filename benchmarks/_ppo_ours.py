@@ -23,9 +23,10 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
     """Train with ``hookloop.rl.Trainer``, the hooks of ``hookloop train`` and one that takes turns."""
     import hookloop.rl as rl
     from hookloop.checkpoints import CheckpointManager
-    from hookloop.hooks import CheckpointHook, GoalHook, NanGuardHook, ProgressHook
+    from hookloop.hooks import CheckpointHook, GoalHook, HeartbeatHook, NanGuardHook, ProgressHook, StatsHook
     from hookloop.rl.config import GAUSSIAN, OptimizerConfig
     from hookloop.rl.values import Linear
+    from hookloop.stats import StatsClient
 
     annealed = {"optimizer.learning_rate": work.learning_rate} if work.anneals_lr else {}
     annealed |= {"losses.ppo.clip": work.clip} if work.anneals_clip else {}
@@ -45,7 +46,11 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
     progress = ProgressHook(total_env_steps=work.total_env_steps)
     with tempfile.TemporaryDirectory() as folder:
         saving = CheckpointHook(CheckpointManager(folder), schedule="every 30 seconds")
-        hooks = [NanGuardHook(), GoalHook(OUT_OF_REACH), progress, saving, PacingHook(work, pace)]
+        statistics = StatsHook(StatsClient(f"{folder}/stats.sqlite", run_id="race"))
+        beating = HeartbeatHook(f"{folder}/heartbeat.json")
+        hooks = [
+            beating, NanGuardHook(), GoalHook(OUT_OF_REACH), progress, saving, statistics, PacingHook(work, pace)
+        ]  # fmt: skip
         trainer = rl.Trainer(policy=policy, envs=envs, losses=[loss], config=config, hooks=hooks, seed=work.seed)
         pace(0)
         result = trainer.train(total_env_steps=work.total_env_steps)

@@ -181,8 +181,7 @@ def _trainer(
             max_failed_saves=wanted.max_failed_saves,
         )
     )
-    if lock is not None:
-        hooks.append(_stats_hook(folder, config, settings))
+    hooks.append(_stats_hook(folder, config, settings))
     trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit", find_teacher=find_teacher)
     trainer.state.run_id = config.run_id
     return trainer
@@ -219,7 +218,9 @@ def _stats_hook(folder: RunFolder, config: RunConfig, settings: RLConfig) -> obj
     from hookloop.hooks import StatsHook
     from hookloop.stats import StatsClient
 
-    client = StatsClient(settings.stats_url or folder.stats_file, run_id=config.run_id)
+    def client() -> StatsClient:
+        return StatsClient(settings.stats_url or folder.stats_file, run_id=config.run_id)
+
     return StatsHook(client, name=folder.name, recipe=config.recipe, seed=config.seed, config=config.settings)
 
 
@@ -233,7 +234,8 @@ def _show_plan(settings: RLConfig, trainer: Trainer, folder: RunFolder) -> None:
     say(settings.model_dump_json(indent=2))
     say(f"hooks, in order: {', '.join(trainer.hooks.order()) or 'none'}")
     say(f"parameters: {sum(p.numel() for p in trainer.policy.parameters())}")
-    say(f"files: {folder.path / 'config.json'}, {folder.heartbeat_file}, {folder.checkpoints}/, {folder.result_file}")
+    files = (folder.path / "config.json", folder.stats_file, folder.heartbeat_file, folder.result_file)
+    say(f"files: {', '.join(map(str, files))}, {folder.checkpoints}/")
 
 
 def _write_outcome(folder: RunFolder, result: TrainResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hookloop.core import HookContext
@@ -22,7 +23,7 @@ class StatsHook:
     Rows are durable before the checkpoint they belong to is; after a resume those beyond it move aside.
 
     Args:
-        stats_client: Where to; it never stops training.
+        stats_client: Where to; it never stops training. Or a function that opens one, called when training starts.
         about: ``name``, ``recipe``, ``seed``, ``config`` and ``tags`` of the run.
     """
 
@@ -30,17 +31,17 @@ class StatsHook:
     stage = "report"
     on_error = "disable"
 
-    def __init__(self, stats_client: StatsClient, **about: Any) -> None:
-        self._client = stats_client
+    def __init__(self, stats_client: StatsClient | Callable[[], StatsClient], **about: Any) -> None:
+        self._open: Callable[[], StatsClient] = stats_client if callable(stats_client) else lambda: stats_client
         self._about = about
-        self._has_begun = False
+        self._opened: StatsClient | None = None
 
     def on_training_start(self, ctx: HookContext) -> None:
         """Open an attempt, and have rows made durable before each checkpoint."""
+        self._opened = self._open()
         checkpoints = ctx.services.get("checkpoints")
         restored = None if checkpoints is None else checkpoints.restored
         resumed_from = None if restored is None else restored.step
-        self._has_begun = True
         self._client.begin_attempt(ctx.state.attempt, ctx.state.clocks, resumed_from, **self._about)
         if checkpoints is not None:
             checkpoints.before_write(self._flush)
@@ -75,15 +76,19 @@ class StatsHook:
 
     def on_hook_error(self, ctx: HookContext) -> None:
         """Log that another hook failed."""
+        if self._opened is None:  # before training started
+            return
         self._client.log_event(ctx.failed_hook or "", "hook_error", repr(ctx.exception), ctx.state.clocks)
 
     def on_exception(self, ctx: HookContext) -> None:
         """Log what ended the run."""
+        if self._opened is None:
+            return
         self._client.log_event("run", "exception", repr(ctx.exception), ctx.state.clocks)
 
     def on_training_end(self, ctx: HookContext) -> None:
         """Log what the hooks have cost, and how the attempt ended, if it began: a resume may fail before."""
-        if not self._has_begun:
+        if self._opened is None:
             return
         if ctx.loop is not None:
             self._client.log_hook_costs(ctx.loop.hooks.costs())
@@ -92,7 +97,15 @@ class StatsHook:
 
     def on_close(self) -> None:
         """Write what is left."""
-        self._client.close()
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def _client(self) -> StatsClient:
+        if self._opened is None:
+            raise StatsError("The statistics are written between the start and the end of training.")
+        return self._opened
 
     def _flush(self) -> None:
         """Make all rows durable; called by whoever is about to write a checkpoint, in its thread."""
