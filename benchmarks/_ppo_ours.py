@@ -46,7 +46,7 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
     progress = ProgressHook(total_env_steps=work.total_env_steps)
     with tempfile.TemporaryDirectory() as folder:
         saving = CheckpointHook(CheckpointManager(folder), schedule="every 30 seconds")
-        statistics = StatsHook(StatsClient(f"{folder}/stats.sqlite", run_id="race"))
+        statistics = StatsHook(StatsClient(f"{folder}/stats.sqlite", run_id="race"), keeps_episodes=False)
         beating = HeartbeatHook(f"{folder}/heartbeat.json")
         hooks = [
             beating, NanGuardHook(), GoalHook(OUT_OF_REACH), progress, saving, statistics, PacingHook(work, pace)

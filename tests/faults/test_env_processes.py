@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.faults.commands import RESUME, SETTINGS, checkpoints, end_of, finished
+from tests.faults.forked_commands import RESUME, SETTINGS, checkpoints, end_of, finished
 from tests.faults.processes import Child, command, require_none_left
 
 LONGER = (*SETTINGS[2:-1], "env.num_envs=2", "total_env_steps=1500", "checkpoints.schedule=every 10 epochs")

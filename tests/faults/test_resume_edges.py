@@ -14,8 +14,8 @@ from hookloop.checkpoints import Checkpoint, Manifest
 from hookloop.checkpoints.manifest import MANIFEST
 from hookloop.cli.main import run
 from hookloop.core import HookContext
-from tests.faults.commands import NEW, RESUME, checkpoints, end_of, finished, hookloop
 from tests.faults.endings import Ending, require_same
+from tests.faults.forked_commands import NEW, RESUME, checkpoints, end_of, finished, hookloop
 from tests.faults.processes import warm_up
 
 

@@ -16,8 +16,8 @@ import pytest
 from hookloop.checkpoints.manifest import MANIFEST
 from hookloop.core import HookContext
 from hookloop.storage.disk import LocalDisk
-from tests.faults.commands import NEW, RESUME, SETTINGS, Gate, checkpoints, end_of, finished, hookloop
 from tests.faults.endings import Ending, require_same
+from tests.faults.forked_commands import NEW, RESUME, SETTINGS, Gate, checkpoints, end_of, finished, hookloop
 from tests.faults.processes import command, warm_up
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]

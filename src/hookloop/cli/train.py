@@ -221,7 +221,14 @@ def _stats_hook(folder: RunFolder, config: RunConfig, settings: RLConfig) -> obj
     def client() -> StatsClient:
         return StatsClient(settings.stats_url or folder.stats_file, run_id=config.run_id)
 
-    return StatsHook(client, name=folder.name, recipe=config.recipe, seed=config.seed, config=config.settings)
+    return StatsHook(
+        client,
+        keeps_episodes=settings.stats_episodes,
+        name=folder.name,
+        recipe=config.recipe,
+        seed=config.seed,
+        config=config.settings,
+    )
 
 
 def _sinks(publish_to: str | None) -> list[Any]:

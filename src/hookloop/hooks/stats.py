@@ -24,6 +24,7 @@ class StatsHook:
 
     Args:
         stats_client: Where to; it never stops training. Or a function that opens one, called when training starts.
+        keeps_episodes: Write a row for every finished episode, of which there may be a thousand in an epoch.
         about: ``name``, ``recipe``, ``seed``, ``config`` and ``tags`` of the run.
     """
 
@@ -31,8 +32,11 @@ class StatsHook:
     stage = "report"
     on_error = "disable"
 
-    def __init__(self, stats_client: StatsClient | Callable[[], StatsClient], **about: Any) -> None:
+    def __init__(
+        self, stats_client: StatsClient | Callable[[], StatsClient], *, keeps_episodes: bool = True, **about: Any
+    ) -> None:
         self._open: Callable[[], StatsClient] = stats_client if callable(stats_client) else lambda: stats_client
+        self._keeps_episodes = keeps_episodes
         self._about = about
         self._opened: StatsClient | None = None
 
@@ -51,7 +55,8 @@ class StatsHook:
         clocks = ctx.state.clocks.reading()
         self._client.log_metrics(ctx.drain_metrics())
         self._client.log_metrics([{"hook": "", "event": ctx.event, "clocks": clocks, "values": ctx.metrics}])
-        self._client.log_episodes(_episodes(ctx, clocks))
+        if self._keeps_episodes:
+            self._client.log_episodes(_episodes(ctx, clocks))
         self._client.log_epoch(clocks)
 
     def on_checkpoint_saved(self, ctx: HookContext) -> None:

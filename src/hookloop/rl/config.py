@@ -124,6 +124,7 @@ class RLConfig(Settings):
     stats_url: str | None = Field(
         default=None, description="A database for the statistics of many runs; by default a file in the run's folder"
     )
+    stats_episodes: bool = Field(default=False, description="Keep a row for every episode; costs a few percent")
     nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
         default="stop", description="What to do about numbers that are not finite"
     )
