@@ -15,7 +15,6 @@ from hookloop.stats.schema import (
     RUNS,
     SERIES,
     SUPERSEDED,
-    TRACKER_CURSORS,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +44,10 @@ def open_attempt(connection: Connection, run_id: str, row: Mapping[str, Any], ru
 
 
 def move_aside(connection: Connection, run_id: str, clocks: Mapping[str, int], attempt: int) -> None:
-    """Move every row beyond the clocks to the archive, marked with the attempt that gave it up."""
+    """Move every row beyond the clocks to the archive, marked with the attempt that gave it up.
+
+    The cursors of trackers stay: what a tracker was told once it is not told again.
+    """
     if attempt == 1 and not _has_rows(connection, run_id):
         return
     for table in CLOCKED:
@@ -55,8 +57,6 @@ def move_aside(connection: Connection, run_id: str, clocks: Mapping[str, int], a
         names = ["superseded_by", *(each.name for each in table.c)]
         connection.execute(insert(archive).from_select(names, source))
         connection.execute(delete(table).where(beyond))
-    ahead = (TRACKER_CURSORS.c.run_id == run_id) & (TRACKER_CURSORS.c.cursor > clocks["epochs"])
-    connection.execute(update(TRACKER_CURSORS).where(ahead).values(cursor=clocks["epochs"]))
 
 
 def close_attempt(connection: Connection, run_id: str, attempt: int, outcome: str, ended: float) -> None:

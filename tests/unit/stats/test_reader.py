@@ -57,6 +57,21 @@ def test_trackers_are_given_the_last_rows_once_the_attempt_has_ended(path: Path)
     assert StatsReader(path).rows_after(RUN, cursor) == ([], cursor)
 
 
+def test_a_run_that_goes_on_after_its_last_rows_tells_trackers_the_rest_and_nothing_twice(path: Path) -> None:
+    with StatsStore(path, run_id=RUN) as store:
+        store.end_attempt("stopped")
+        _, cursor = StatsReader(path).rows_after(RUN, 3)
+        store.begin_attempt(2, reading(3), resumed_from=30)
+        log_epoch(store, 4)
+        store.flush()
+
+        rows, after = StatsReader(path).rows_after(RUN, cursor)
+
+    assert cursor == -4
+    assert [row["key"] for row in rows] == ["lr", "loss", "loss", "noise", "return/max", "return/mean"]
+    assert after == 4
+
+
 @pytest.mark.parametrize(
     "query",
     [
