@@ -24,6 +24,7 @@
     │   ├── StatsSchemaError                    the database is from a newer release, or from something else
     │   ├── StatsQueryError (ValueError)        a query that is refused, wrong or too slow
     │   └── StatsWriteError (OSError)           rows are not durable; they are kept and written later
+    ├── TrackerError (RuntimeError)         a tracker cannot do what it is asked to
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -125,6 +126,10 @@ class StatsQueryError(StatsError, ValueError):
 
 class StatsWriteError(StatsError, OSError):
     """Rows that were logged are not durable yet; they are kept and tried again."""
+
+
+class TrackerError(HookloopError, RuntimeError):
+    """A tracker cannot do what it is asked to."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

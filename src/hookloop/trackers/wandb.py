@@ -1,0 +1,169 @@
+"""Weights & Biases, and what has the same calls."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from hookloop.errors import MissingExtraError, TrackerError
+from hookloop.trackers.base import EpochRows, Reading, TrackedRun, readings
+from hookloop.trackers.wandb_files import offline_rows
+
+Live = Any  # the module, its runs and its API: third-party objects
+
+DEFAULT_AXIS = "metric/agent_step"
+AXES = (DEFAULT_AXIS, "metric/epoch", "metric/optimizer_step", "metric/seconds")
+CURSOR, PART = "hookloop/cursor", "hookloop/part"
+
+Mode = Literal["online", "offline", "shared", "disabled"]
+
+
+class WandbTracker:
+    """Logs to W&B, or to a module with the same calls, such as trackio.
+
+    Every row carries the run's own clocks, of which ``metric/agent_step`` is the x axis, and how far it goes: after a
+    crash the position is read back, from the server when online, from the files when offline.
+
+    Args:
+        folder: The run's folder, below which offline files are kept.
+        project: The project.
+        mode: online, offline, ...; None leaves it to W&B's own settings.
+        entity: Whose project; None for the user's own.
+        group: A name that several runs share.
+        tags: Added to the tags of the run.
+        abort_tag: Whoever gives this tag to the run on the server stops it; None to never look.
+        module: What is called; wandb by default.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        project: str = "hookloop",
+        mode: Mode | None = None,
+        entity: str | None = None,
+        group: str | None = None,
+        tags: Sequence[str] = (),
+        abort_tag: str | None = None,
+        *,
+        module: Live = None,
+    ) -> None:
+        if module is None and find_spec("wandb") is None:
+            raise MissingExtraError("The wandb tracker", "wandb")
+        self._folder = folder
+        self._options = {"project": project, "mode": mode, "entity": entity, "group": group}
+        self._tags = tuple(tags)
+        self._abort_tag = abort_tag
+        self._module = module
+        self._about: TrackedRun | None = None
+        self._run: Live = None
+        self._skipped = 0
+
+    def open(self, run: TrackedRun) -> int | None:
+        """Return how far the run is held; offline that needs no connection, and nothing is begun yet."""
+        self._about = run
+        self._module = self._module or import_module("wandb")
+        is_wandb = self._module.__name__ == "wandb"
+        if is_wandb and (self._options["mode"] == "offline" or self._started().offline):
+            held = [row for row in offline_rows(self._folder, run.run_id) if CURSOR in row]
+            newest = {key: json.loads(held[-1][key]) for key in (CURSOR, PART)} if held else {}
+        else:
+            newest = getattr(self._started(), "summary", None)
+            if newest is None:
+                return None
+        self._skipped = int(newest.get(PART) or 0)
+        return int(newest.get(CURSOR) or 0)
+
+    def log(self, epochs: Sequence[EpochRows]) -> None:
+        """Log a row for each reading; the last one of an epoch says that the epoch is whole."""
+        run = self._started()
+        for epoch in epochs:
+            found = readings(epoch.rows)
+            before = epoch.rows[0]["after_epoch"]
+            for part, reading in enumerate(found, 1):
+                is_last = part == len(found)
+                if part > self._skipped:  # the others came before a crash
+                    place = {CURSOR: epoch.cursor if is_last else before, PART: 0 if is_last else part}
+                    run.log({**reading.metrics, **_clocks(reading), **place})
+            self._skipped = 0
+
+    def finish(self, outcome: str) -> None:
+        """Put the outcome into the summary."""
+        _summarise(self._started(), {"status": outcome})
+
+    def close(self) -> None:
+        """End the run of this process; it can be resumed."""
+        if self._run is not None:
+            run, self._run = self._run, None
+            run.finish()
+
+    def stop_reason(self) -> str | None:
+        """Look on the server whether the run has the abort tag."""
+        run = self._run
+        if self._abort_tag is None or run is None or getattr(run, "offline", True):
+            return None
+        if self._abort_tag in self._module.Api().run(run.path).tags:
+            return f"the run has the tag {self._abort_tag!r} on {self._module.__name__}"
+        return None
+
+    def _started(self) -> Live:
+        """Return the run of this process, begun with the first call that needs it."""
+        if self._run is not None:
+            return self._run
+        if self._about is None:
+            raise TrackerError("The W&B tracker is not open; call open first.")
+        about = self._about
+        wanted = {
+            **{name: value for name, value in self._options.items() if value is not None},
+            "id": about.run_id,
+            "name": about.name,
+            "resume": "allow",
+            "dir": str(self._folder),
+            "tags": [*about.tags, *self._tags],
+            "config": {**about.config, "recipe": about.recipe, "seed": about.seed},
+            **_quiet(self._module),
+        }
+        known = inspect.signature(self._module.init).parameters
+        self._run = self._module.init(**{name: value for name, value in wanted.items() if name in known})
+        if hasattr(self._run, "define_metric"):
+            _define_axes(self._run)
+        size = {} if about.model_parameters is None else {"model/parameters": about.model_parameters}
+        _summarise(self._run, {"status": "running", **size})
+        return self._run
+
+
+def trackio_tracker(folder: Path, project: str = "hookloop") -> WandbTracker:
+    """Return a tracker that logs to trackio."""
+    if find_spec("trackio") is None:
+        raise MissingExtraError("The trackio tracker", "trackio")
+    return WandbTracker(folder, project, module=import_module("trackio"))
+
+
+def _define_axes(run: Live) -> None:
+    for axis in AXES:
+        run.define_metric(axis)
+    run.define_metric("hookloop/*", hidden=True)
+    run.define_metric("*", step_metric=DEFAULT_AXIS)
+
+
+def _clocks(reading: Reading) -> dict[str, float]:
+    values = (reading.env_steps, reading.epoch, reading.optimizer_steps, reading.seconds)
+    return dict(zip(AXES, values, strict=True))
+
+
+def _summarise(run: Live, values: Mapping[str, Any]) -> None:
+    summary = getattr(run, "summary", None)
+    if summary is not None:
+        summary.update(dict(values))
+
+
+def _quiet(module: Live) -> dict[str, Any]:
+    """Return settings by which W&B neither takes over the output nor watches the machine: others do that."""
+    if module.__name__ != "wandb":
+        return {}
+    settings = module.Settings(console="off", silent=True, x_disable_stats=True, disable_code=True, disable_git=True)
+    return {"settings": settings, "reinit": "create_new"}
