@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+TrackerOption = str | int | float | bool | list[str] | None
 
 
 class Settings(BaseModel):
@@ -26,3 +28,23 @@ class CheckpointConfig(Settings):
     max_failed_saves: int = Field(default=3, ge=1, description="So many failed writes in a row end the run")
     publish_to: str | None = Field(default=None, description="A URI to copy checkpoints to, such as s3://bucket/runs")
     publish_interval: int = Field(default=1, ge=1, description="Epochs between two that are published")
+
+
+def options_by_name(given: Any) -> Any:
+    """Return names, or one name, as the mapping from names to options that they stand for."""
+    if isinstance(given, str):
+        return {given: {}}
+    if isinstance(given, list | tuple):
+        return {name: dict[str, TrackerOption]() for name in cast("list[Any]", given)}
+    return given
+
+
+TrackersConfig = Annotated[
+    dict[str, dict[str, TrackerOption]],
+    BeforeValidator(options_by_name),
+    Field(
+        default_factory=dict[str, dict[str, TrackerOption]],
+        description="Who is told the metrics besides metrics.jsonl: names, or options by name",
+    ),
+]
+"""``["tensorboard"]``, or ``{"wandb": {"project": "x", "mode": "offline"}}``. None of it changes training."""

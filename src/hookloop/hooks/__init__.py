@@ -13,6 +13,7 @@ from hookloop.hooks.progress import ProgressHook
 from hookloop.hooks.stats import StatsHook
 from hookloop.hooks.stopwatch import StopwatchHook
 from hookloop.hooks.time_limit import TimeLimitHook
+from hookloop.hooks.trackers import TrackerHook
 from hookloop.hooks.watchdog import WatchdogHook
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "StatsHook",
     "StopwatchHook",
     "TimeLimitHook",
+    "TrackerHook",
     "TrainerHook",
     "TrainerState",
     "WatchdogHook",

@@ -114,17 +114,17 @@ class Reading:
 
 def readings(rows: Sequence[Row]) -> list[Reading]:
     """Join points of the same clocks, in order; a key that comes twice at the same clocks begins another reading."""
-    groups: dict[tuple[int, ...], dict[str, float]] = {}
-    seconds: dict[tuple[int, ...], float] = {}
+    groups: dict[tuple[int, int, int, int], dict[str, float]] = {}
+    seconds: dict[tuple[int, int, int, int], float] = {}
     for row in rows:
-        clocks = tuple(row[name] for name in CLOCKS)
+        epoch, env_steps, optimizer_steps = (row[name] for name in CLOCKS)
         repeat = 0
-        while row["key"] in groups.setdefault((*clocks, repeat), {}):
+        while row["key"] in groups.setdefault((epoch, env_steps, optimizer_steps, repeat), {}):
             repeat += 1
-        group = (*clocks, repeat)
+        group = epoch, env_steps, optimizer_steps, repeat
         groups[group][row["key"]] = row["value"]
         seconds[group] = max(row["seconds"], seconds.get(group, 0.0))
-    return [Reading(*group[:3], seconds[group], metrics) for group, metrics in groups.items()]
+    return [Reading(*clocks, seconds[group], metrics) for group, metrics in groups.items() for clocks in (group[:3],)]
 
 
 def epochs_held(cursor: int) -> int:

@@ -18,7 +18,8 @@ FINISH_SECONDS = 5.0
 HUNG_SECONDS = 30.0
 BEHIND_SECONDS = 30.0
 MOST_PAUSE_SECONDS = 60.0
-END_PAUSE_SECONDS = 0.05
+END_PAUSE_SECONDS = 0.02
+END_RETRY_SECONDS = 0.25
 END_GRACE_SECONDS = 1.0
 ABORT_EPOCHS = 5
 ABORT_SECONDS = 60.0
@@ -117,17 +118,16 @@ class TrackerFeed:
     def join(self, timeout_seconds: float = FINISH_SECONDS) -> bool:
         """Wait until everything is sent, no longer than this; return whether it is, and say in the log if not."""
         self._thread.join(max(0.0, timeout_seconds))
-        if self._is_over:
+        if self._is_over and not self._thread.is_alive():
             return True
         self._is_abandoned = True
         health = self.health()
-        reason = f" ({health.last_error})" if health.last_error else ""
+        reason = health.last_error or "it does not answer"
         log.warning(
-            "The tracker %s is %s%s and lacks %d epochs; they are in the statistics, and 'hookloop sync' sends them.",
+            "The tracker %s lacks %d epochs at the end (%s); 'hookloop sync' sends them from the statistics.",
             self.name,
-            health.state,
-            reason,
             health.epochs_behind,
+            reason,
         )
         return False
 
@@ -139,7 +139,7 @@ class TrackerFeed:
             return wait
         self._is_idle = True  # before the look at the epochs: whoever completes one from here on stirs the thread
         if not is_ending and self._newest_epoch <= self._replay.epochs_held:
-            self._note_caught_up()
+            self._caught_up_seconds = self._seconds()
             return None
         self._is_idle = False
         is_well = self._advanced()
@@ -161,6 +161,7 @@ class TrackerFeed:
                     (self._ending if not self._ending.is_set() else self._stir).wait(pause)
                 self._stir.clear()
         finally:
+            self._busy_since = self._seconds()
             self._replay.close()
 
     def _advanced(self) -> bool:
@@ -168,6 +169,8 @@ class TrackerFeed:
         is_well = self._replay.advance()
         if is_well:
             self._failures = 0
+            if self._replay.is_caught_up:
+                self._caught_up_seconds = self._seconds()
             self._poll()
         else:
             self._failures += 1
@@ -186,7 +189,7 @@ class TrackerFeed:
     def _end_pause(self, *, is_well: bool) -> float:
         """Finish once everything is sent, what was logged after the last epoch included."""
         if not is_well or not self._replay.is_caught_up or self._replay.epochs_held < self._newest_epoch:
-            return 0.0 if is_well and not self._replay.is_caught_up else END_PAUSE_SECONDS
+            return END_PAUSE_SECONDS if is_well else END_RETRY_SECONDS
         now = self._seconds()
         if self._ended_seconds is None:
             self._ended_seconds = now
@@ -204,16 +207,13 @@ class TrackerFeed:
 
     def _state(self, behind: int) -> State:
         now, busy_since = self._seconds(), self._busy_since
-        if self._is_over:
+        if self._is_over and not self._thread.is_alive():
             return "ended"
         if busy_since is not None and now - busy_since > HUNG_SECONDS:
             return "hung"
         if self._failures:
             return "failing"
         return "behind" if behind and now - self._caught_up_seconds > BEHIND_SECONDS else "ok"
-
-    def _note_caught_up(self) -> None:
-        self._caught_up_seconds = self._seconds()
 
     def _seconds(self) -> float:
         return self._time_ns() / 1e9

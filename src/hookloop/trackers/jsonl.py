@@ -30,7 +30,9 @@ class JsonlTracker:
 
     def __init__(self, folder: Path, file: str = FILE_NAME) -> None:
         if Path(file).name != file:
-            raise TrackerError(f"The file of the jsonl tracker is in the run's folder; give its bare name, got {file!r}.")
+            raise TrackerError(
+                f"The file of the jsonl tracker is in the run's folder; give its bare name, got {file!r}."
+            )
         self.path = folder / file
         self._file: BinaryIO | None = None
 

@@ -50,7 +50,7 @@ class Replay:
         self._tracker, self._source, self._lock = tracker, source, lock
         self._model_parameters = model_parameters
         self._batch_rows = batch_rows
-        self._is_locked = self._is_open = False
+        self._is_locked = self._is_open = self._has_unsaved = False
         self._cursor: int | None = None
         self.error: Exception | None = None
         """What the latest step failed with; None if it succeeded."""
@@ -103,9 +103,11 @@ class Replay:
         if rows:
             self._tracker.log(_by_epoch(rows, cursor))
             self._note(rows)
-            self._cursor = cursor
-            self._source.save_cursor(cursor)
+            self._has_unsaved = True
         self._cursor = cursor
+        if self._has_unsaved:
+            self._source.save_cursor(cursor)
+            self._has_unsaved = False
 
     def _opened(self) -> int:
         if self._lock is not None and not self._is_locked:

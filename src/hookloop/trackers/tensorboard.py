@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from hookloop.errors import MissingExtraError, TrackerError
 from hookloop.storage.atomic import write_json
 from hookloop.trackers.base import EpochRows, Reading, TrackedRun, readings
 
-if TYPE_CHECKING:
-    from tensorboard.compat.proto.event_pb2 import Event
+Event = Any  # its class is made when tensorboard is imported
 
 EVENTS_FILE = "events.out.tfevents.0.hookloop"
 MARK_FILE = "hookloop.json"
@@ -91,14 +91,14 @@ class TensorBoardTracker:
 
 
 def _event(reading: Reading, created: float) -> Event:
-    from tensorboard.compat.proto.summary_pb2 import Summary
-
-    values = [Summary.Value(tag=key, simple_value=value) for key, value in reading.metrics.items()]
+    messages: Any = import_module("tensorboard.compat.proto.summary_pb2")
+    values = [messages.Summary.Value(tag=key, simple_value=value) for key, value in reading.metrics.items()]
     # The time is that of the run's own clock: points that come late stand where they were measured.
-    return _new_event(wall_time=created + reading.seconds, step=reading.env_steps, summary=Summary(value=values))
+    return _new_event(
+        wall_time=created + reading.seconds, step=reading.env_steps, summary=messages.Summary(value=values)
+    )
 
 
 def _new_event(**fields: Any) -> Event:
-    from tensorboard.compat.proto.event_pb2 import Event
-
-    return Event(**fields)
+    messages: Any = import_module("tensorboard.compat.proto.event_pb2")
+    return messages.Event(**fields)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hookloop.errors import MissingExtraError, TrackerError
-from hookloop.trackers.base import EpochRows, Reading, TrackedRun, readings
+from hookloop.trackers.base import EpochRows, Reading, TrackedRun, epochs_held, readings
 from hookloop.trackers.wandb_files import offline_rows
 
 Live = Any  # the module, its runs and its API: third-party objects
@@ -58,10 +58,11 @@ class WandbTracker:
         self._options = {"project": project, "mode": mode, "entity": entity, "group": group}
         self._tags = tuple(tags)
         self._abort_tag = abort_tag
-        self._module = module
+        self._module: Live = module
         self._about: TrackedRun | None = None
         self._run: Live = None
         self._skipped = 0
+        self._offline_rows: int | None = None
 
     def open(self, run: TrackedRun) -> int | None:
         """Return how far the run is held; offline that needs no connection, and nothing is begun yet."""
@@ -69,8 +70,7 @@ class WandbTracker:
         self._module = self._module or import_module("wandb")
         is_wandb = self._module.__name__ == "wandb"
         if is_wandb and (self._options["mode"] == "offline" or self._started().offline):
-            held = [row for row in offline_rows(self._folder, run.run_id) if CURSOR in row]
-            newest = {key: json.loads(held[-1][key]) for key in (CURSOR, PART)} if held else {}
+            newest, self._offline_rows = self._held_offline(run.run_id)
         else:
             newest = getattr(self._started(), "summary", None)
             if newest is None:
@@ -88,7 +88,7 @@ class WandbTracker:
                 is_last = part == len(found)
                 if part > self._skipped:  # the others came before a crash
                     place = {CURSOR: epoch.cursor if is_last else before, PART: 0 if is_last else part}
-                    run.log({**reading.metrics, **_clocks(reading), **place})
+                    self._log_row(run, {**reading.metrics, **_clocks(reading), **place})
             self._skipped = 0
 
     def finish(self, outcome: str) -> None:
@@ -109,6 +109,23 @@ class WandbTracker:
         if self._abort_tag in self._module.Api().run(run.path).tags:
             return f"the run has the tag {self._abort_tag!r} on {self._module.__name__}"
         return None
+
+    def _log_row(self, run: Live, row: Mapping[str, float]) -> None:
+        if self._offline_rows is None:
+            run.log(row)
+        else:
+            # Each process of an offline run would number its rows from 0, and the server would take them for the same.
+            run.log(row, step=self._offline_rows, commit=True)
+            self._offline_rows += 1
+
+    def _held_offline(self, run_id: str) -> tuple[dict[str, int], int]:
+        """Return the cursor and part of the furthest row in the files, and how many rows there are."""
+        furthest, count = (0, False, 0), 0
+        for count, row in enumerate(offline_rows(self._folder, run_id), 1):  # noqa: B007  # the last count is wanted
+            cursor, part = (int(json.loads(row.get(key, "0"))) for key in (CURSOR, PART))
+            furthest = max(furthest, (epochs_held(cursor), cursor < 0, part))
+        epochs, has_end, part = furthest
+        return {CURSOR: -1 - epochs if has_end else epochs, PART: part}, count
 
     def _started(self) -> Live:
         """Return the run of this process, begun with the first call that needs it."""

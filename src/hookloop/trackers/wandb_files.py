@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Generator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,11 @@ _WHOLE, _LAST = 1, 4
 
 
 def offline_rows(folder: Path, run_id: str) -> Generator[dict[str, str]]:
-    """Return the rows of a run in the order in which they were logged: texts of JSON by key."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
-    for path in sorted(folder.glob(f"wandb/offline-run-*-{run_id}/run-{run_id}.wandb")):
+    """Return the rows of a run, those of each process in order: texts of JSON by key."""
+    messages: Any = import_module("wandb.proto.wandb_internal_pb2")
+    for path in sorted(folder.glob(f"wandb/offline-run-*-{run_id}*/run-{run_id}.wandb")):
         for content in _records(path.read_bytes()):
-            record: Any = Record()
+            record = messages.Record()
             record.ParseFromString(content)
             if record.HasField("history"):
                 yield {item.key or ".".join(item.nested_key): item.value_json for item in record.history.item}
