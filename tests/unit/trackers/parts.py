@@ -10,7 +10,7 @@ from hookloop.trackers import EpochRows, TrackedRun
 RUN = TrackedRun("run-1", "first", recipe="toy", seed=7, config={"a": {"b": 1}}, tags=("x",), created=1_000_000.0)
 
 
-def point(epoch: int, key: str = "loss", value: float | None = None, **clocks: Any) -> dict[str, Any]:
+def point(epoch: int, key: str = "loss", value: float | None = None, /, **clocks: Any) -> dict[str, Any]:
     """Return a point of an epoch of ten steps, as the statistics give it."""
     return {
         "after_epoch": epoch - 1,
