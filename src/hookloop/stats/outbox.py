@@ -47,7 +47,8 @@ def rows_after(connection: Connection, run_id: str, cursor: int, limit: int) -> 
         .where(mine, POINTS.c.after_epoch >= begin, POINTS.c.after_epoch < until)
         .order_by(*ORDER)
     )
-    return [_row(found._mapping) for found in connection.execute(query)], until if until <= last else -until
+    found = [_row(each._mapping) for each in connection.execute(query)]
+    return found, -1 - last if found[-1]["after_epoch"] == last else min(until, last)
 
 
 def _not_told(run_id: str, epoch: int) -> ColumnElement[bool]:

@@ -122,7 +122,9 @@ class TrackerFeed:
             return True
         self._is_abandoned = True
         health = self.health()
-        reason = health.last_error or "it does not answer"
+        busy_since = self._busy_since
+        is_waiting = busy_since is not None and self._seconds() - busy_since > END_RETRY_SECONDS
+        reason = "it does not answer" if is_waiting else health.last_error or "it was not done in time"
         log.warning(
             "The tracker %s lacks %d epochs at the end (%s); 'hookloop sync' sends them from the statistics.",
             self.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,13 +13,14 @@ from typing import Any, Literal
 
 from hookloop.errors import MissingExtraError, TrackerError
 from hookloop.trackers.base import EpochRows, Reading, TrackedRun, epochs_held, readings
-from hookloop.trackers.wandb_files import offline_rows
+from hookloop.trackers.wandb_files import is_complete, offline_rows
 
 Live = Any  # the module, its runs and its API: third-party objects
 
 DEFAULT_AXIS = "metric/agent_step"
 AXES = (DEFAULT_AXIS, "metric/epoch", "metric/optimizer_step", "metric/seconds")
 CURSOR, PART = "hookloop/cursor", "hookloop/part"
+_CLOSE_SECONDS = 10.0
 
 Mode = Literal["online", "offline", "shared", "disabled"]
 
@@ -100,6 +102,8 @@ class WandbTracker:
         if self._run is not None:
             run, self._run = self._run, None
             run.finish()
+            if self._offline_rows is not None:
+                _wait_for(Path(run.settings.sync_file))
 
     def stop_reason(self) -> str | None:
         """Look on the server whether the run has the abort tag."""
@@ -170,6 +174,15 @@ def _define_axes(run: Live) -> None:
 def _clocks(reading: Reading) -> dict[str, float]:
     values = (reading.env_steps, reading.epoch, reading.optimizer_steps, reading.seconds)
     return dict(zip(AXES, values, strict=True))
+
+
+def _wait_for(file: Path) -> None:
+    """Wait until an offline run is on the disk: W&B still writes when it says that it has finished."""
+    until = time.monotonic() + _CLOSE_SECONDS
+    while not is_complete(file):
+        if time.monotonic() > until:
+            raise TrackerError(f"W&B has not written {file} within {_CLOSE_SECONDS:g} s of the end of its run.")
+        time.sleep(0.01)
 
 
 def _summarise(run: Live, values: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ W&B keeps what it is told in memory for a while, and a kill takes that away; onl
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Generator
 from importlib import import_module
@@ -14,7 +15,7 @@ from typing import Any
 HEADER_BYTES = 7
 BLOCK_BYTES = 32_768
 _CHUNK_HEAD = struct.Struct("<IHB")
-_WHOLE, _LAST = 1, 4
+_WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
 def offline_rows(folder: Path, run_id: str) -> Generator[dict[str, str]]:
@@ -28,9 +29,20 @@ def offline_rows(folder: Path, run_id: str) -> Generator[dict[str, str]]:
                 yield {item.key or ".".join(item.nested_key): item.value_json for item in record.history.item}
 
 
-def _records(data: bytes) -> Generator[bytes]:
-    """Return the whole records of a log; it may have no end."""
-    position, parts = HEADER_BYTES, b""
+def is_complete(path: Path) -> bool:
+    """Say whether a log has the record that W&B writes last; it is among the last blocks."""
+    messages: Any = import_module("wandb.proto.wandb_internal_pb2")
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = max(0, size // BLOCK_BYTES - 1) * BLOCK_BYTES
+        file.seek(begin)
+        tail = file.read()
+    return any(messages.Record.FromString(each).HasField("exit") for each in _records(tail, HEADER_BYTES * (not begin)))
+
+
+def _records(data: bytes, position: int = HEADER_BYTES) -> Generator[bytes]:
+    """Return the whole records of a log; it may have no end, and begin in the middle of one."""
+    parts: bytes | None = None
     while True:
         left = BLOCK_BYTES - position % BLOCK_BYTES
         if left < _CHUNK_HEAD.size:
@@ -41,8 +53,11 @@ def _records(data: bytes) -> Generator[bytes]:
         _, size, kind = _CHUNK_HEAD.unpack_from(data, position)
         if kind == 0 or begin + size > len(data):
             return
-        parts += data[begin : begin + size]
-        position = begin + size
-        if kind in (_WHOLE, _LAST):
-            yield parts
+        if kind in (_WHOLE, _FIRST):
             parts = b""
+        position = begin + size
+        if parts is not None:
+            parts += data[begin:position]
+            if kind in (_WHOLE, _LAST):
+                yield parts
+                parts = None

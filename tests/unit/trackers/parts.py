@@ -57,7 +57,9 @@ class ListSource:
         return self.saved[-1]
 
     def rows_after(self, cursor: int, limit: int) -> tuple[list[dict[str, Any]], int]:
-        until = max([cursor, *(row["after_epoch"] + 1 for row in self.rows if row["after_epoch"] < cursor + limit // 2)])
+        until = max(
+            [cursor, *(row["after_epoch"] + 1 for row in self.rows if row["after_epoch"] < cursor + limit // 2)]
+        )
         return [row for row in self.rows if cursor <= row["after_epoch"] < until], until
 
     def save_cursor(self, cursor: int) -> None:

@@ -10,7 +10,9 @@ from hookloop.trackers import Replay, TrackerFeed
 from tests.unit.trackers.parts import ListSource, ListTracker, expected
 
 
-def feed_of(tracker: ListTracker, source: ListSource, clock: ManualClock | None = None, **options: float) -> TrackerFeed:
+def feed_of(
+    tracker: ListTracker, source: ListSource, clock: ManualClock | None = None, **options: float
+) -> TrackerFeed:
     return TrackerFeed("list", Replay(tracker, source), time_ns=clock or ManualClock(), **options)
 
 

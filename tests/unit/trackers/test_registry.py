@@ -75,7 +75,10 @@ class SomeConfig(Settings):
 def test_settings_name_trackers_or_give_their_options() -> None:
     assert SomeConfig.model_validate({}).trackers == {}
     assert SomeConfig.model_validate({"trackers": "wandb"}).trackers == {"wandb": {}}
-    assert SomeConfig.model_validate({"trackers": ["tensorboard", "wandb"]}).trackers == {"tensorboard": {}, "wandb": {}}
+    assert SomeConfig.model_validate({"trackers": ["tensorboard", "wandb"]}).trackers == {
+        "tensorboard": {},
+        "wandb": {},
+    }
     given = {"wandb": {"project": "x", "mode": "offline", "tags": ["a"]}}
     config = SomeConfig.model_validate({"trackers": given})
     assert config.trackers == given
