@@ -1,4 +1,4 @@
-"""Measure what it costs to observe a run: the statistics store, for its caller and for its readers.
+"""Measure what it costs to observe a run: the statistics store, for its caller and its readers, and trackers.
 
 Run ``python benchmarks/observability.py [--quick] [--json FILE]`` with hookloop importable.
 
@@ -9,18 +9,25 @@ Run ``python benchmarks/observability.py [--quick] [--json FILE]`` with hookloop
 - Logged, writer idle: what a call takes from training, per row, when the thread has nothing to do.
 - Logged, writer busy: the same at a pace of one call per millisecond, while the thread commits every 10 ms; by call.
 - Read: how long another process waits for the newest value of every metric and for one whole curve, while a run writes.
+- Tracked: an epoch of a small workload that keeps statistics, with no tracker, with one that hangs, one that fails and
+  one that writes metrics.jsonl. Runs take turns, forwards and backwards; each is divided by the run without a tracker
+  of the same turn, once by the clock and once by the processor time of the whole process. A second run without a
+  tracker gives the noise floor. Trackers look 20 times a second here, not once.
 
-A target is met by the median of the rounds.
+A target is met by the median of the rounds. A hung tracker costs nothing that can be measured if the median of its
+ratios is below the 95th percentile of those of the noise floor.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import logging
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +35,11 @@ from typing import Any
 
 from _measure import describe_environment, print_environment, write_json
 
-from hookloop.stats import StatsReader, StatsStore
+from hookloop import HookContext, TrainingLoop
+from hookloop.hooks import StatsHook, TrackerHook
+from hookloop.stats import StatsClient, StatsReader, StatsStore
+from hookloop.testing import ToyWorkload
+from hookloop.trackers import JsonlTracker, Tracker
 
 METRICS = 20
 RUN = "bench"
@@ -124,6 +135,78 @@ def read_from_here(path: Path, reads: int) -> dict[str, float]:
     return found
 
 
+class Silent:
+    """A tracker that hangs until it may go, or fails at once."""
+
+    def __init__(self, may_go: threading.Event | None = None) -> None:
+        self._may_go = may_go
+
+    def open(self, run: object) -> int:
+        return 0
+
+    def log(self, epochs: object) -> None:
+        if self._may_go is None:
+            raise ConnectionError("nobody there")
+        self._may_go.wait()
+
+    def finish(self, outcome: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Stamps:
+    """Notes when the first and the last epoch ended."""
+
+    stage = "evaluate"
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[float, float]] = []
+
+    def on_epoch_end(self, ctx: HookContext) -> None:
+        self.taken.append((time.perf_counter(), time.process_time()))
+
+
+def epoch_us(folder: Path, trackers: dict[str, Tracker], epochs: int) -> tuple[float, float]:
+    stats, stamps = folder / "stats.sqlite", Stamps()
+    folder.mkdir()
+    hooks = [
+        stamps,
+        StatsHook(StatsClient(stats, run_id=RUN, flush_seconds=0.05)),
+        TrackerHook(trackers, stats_url=stats, run_id=RUN, finish_seconds=0.0, interval_seconds=0.05),
+    ]
+    TrainingLoop(ToyWorkload(epochs, steps_per_epoch=64, num_envs=8), hooks).run()
+    (began, began_cpu), (ended, ended_cpu) = stamps.taken[0], stamps.taken[-1]
+    return (ended - began) * 1e6 / (epochs - 1), (ended_cpu - began_cpu) * 1e6 / (epochs - 1)
+
+
+def tracked(folder: Path, turns: int, epochs: int) -> dict[str, float]:
+    logging.getLogger("hookloop.trackers").setLevel(logging.ERROR)  # that they fail is what is wanted
+    may_go = threading.Event()
+    contenders: dict[str, Callable[[Path], dict[str, Tracker]]] = {
+        "none": lambda run: {},
+        "none_again": lambda run: {},
+        "hung": lambda run: {"silent": Silent(may_go)},
+        "failing": lambda run: {"silent": Silent()},
+        "jsonl": lambda run: {"jsonl": JsonlTracker(run)},
+    }
+    epoch_us(folder / "warm", {}, epochs)
+    taken: list[dict[str, tuple[float, float]]] = []
+    for turn in range(turns):
+        names = list(contenders) if turn % 2 == 0 else list(reversed(contenders))
+        taken.append({name: epoch_us(folder / f"{turn}-{name}", contenders[name](folder), epochs) for name in names})
+    may_go.set()
+    found = {"us_per_epoch": statistics.median(each["none"][0] for each in taken)}
+    for name in list(contenders)[1:]:
+        for place, suffix in enumerate(("", "_cpu")):
+            ratios = [each[name][place] / each["none"][place] for each in taken]
+            found[f"{name}{suffix}"] = statistics.median(ratios)
+            if name == "none_again":
+                found[f"noise_high{suffix}"] = statistics.quantiles(ratios, n=20)[-1]
+    return found
+
+
 def median_of(rounds: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
 
@@ -135,6 +218,7 @@ def measured(*, is_quick: bool) -> dict[str, dict[str, float]]:
         "logged_idle": lambda folder: logged_idle(folder, calls),
         "logged_busy": lambda folder: logged_busy(folder, 500 if is_quick else 3_000),
         "read": lambda folder: read(folder, 50 if is_quick else 300),
+        "tracked": lambda folder: tracked(folder, 8 if is_quick else 60, 100 if is_quick else 250),
     }
     found: dict[str, dict[str, float]] = {}
     for name, part in parts.items():
@@ -149,10 +233,14 @@ def measured(*, is_quick: bool) -> dict[str, dict[str, float]]:
 def verdicts(figures: dict[str, dict[str, float]]) -> list[tuple[str, str, float, bool]]:
     rows, rows_cpu = figures["written"]["rows_per_s"], figures["written"]["rows_per_cpu_s"]
     caller = figures["logged_idle"]["us_per_row"]
+    hung, high = figures["tracked"]["hung"], figures["tracked"]["noise_high"]
+    hung_cpu, high_cpu = figures["tracked"]["hung_cpu"], figures["tracked"]["noise_high_cpu"]
     return [
         ("rows written per second, durable", f">= {TARGET_ROWS_PER_S:,}", rows, rows >= TARGET_ROWS_PER_S),
         ("the same per second of processor time", f">= {TARGET_ROWS_PER_S:,}", rows_cpu, rows_cpu >= TARGET_ROWS_PER_S),
         ("microseconds per logged row, writer idle", f"<= {TARGET_CALLER_US}", caller, caller <= TARGET_CALLER_US),
+        ("epoch with a hung tracker / with none", f"<= {high:.3f}", hung, hung <= high),
+        ("the same by processor time", f"<= {high_cpu:.3f}", hung_cpu, hung_cpu <= high_cpu),
     ]
 
 
