@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.core import HookContext
+from hookloop.errors import ConfigError
 from hookloop.hooks.stats_source import StatsSource
 from hookloop.storage.lock import RunLock
 from hookloop.trackers import Replay, Tracker, TrackerFeed, TrackerHealth
@@ -92,6 +93,8 @@ class TrackerHook:
 
 def tracker_lock(folder: Path, name: str) -> RunLock:
     """Return the lock that whoever tells a tracker about a run must hold."""
+    if Path(name).name != name:
+        raise ConfigError(f"A tracker's name names a folder, and so must have no slashes or dots alone, got {name!r}.")
     return RunLock(folder / LOCKS_FOLDER / name)
 
 

@@ -143,6 +143,7 @@ class WandbTracker:
             "id": about.run_id,
             "name": about.name,
             "resume": "allow",
+            "allow_val_change": True,  # a resumed run may have other settings than it began with
             "dir": str(self._folder),
             "tags": [*about.tags, *self._tags],
             "config": {**about.config, "recipe": about.recipe, "seed": about.seed},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Generator
+from glob import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 def offline_rows(folder: Path, run_id: str) -> Generator[dict[str, str]]:
     """Return the rows of a run, those of each process in order: texts of JSON by key."""
     messages: Any = import_module("wandb.proto.wandb_internal_pb2")
-    for path in sorted(folder.glob(f"wandb/offline-run-*-{run_id}*/run-{run_id}.wandb")):
+    name = escape(run_id)
+    for path in sorted(folder.glob(f"wandb/offline-run-*-{name}*/run-{name}.wandb")):
         for content in _records(path.read_bytes()):
             record = messages.Record()
             record.ParseFromString(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,9 @@ import pytest
 
 from hookloop.checkpoints import CheckpointManager
 from hookloop.core import HookContext, TrainerState, TrainingLoop
+from hookloop.errors import ConfigError
 from hookloop.hooks import CheckpointHook, StatsHook, TrackerHook
+from hookloop.hooks.trackers import tracker_lock
 from hookloop.stats import StatsClient, StatsReader
 from hookloop.testing import ToyWorkload, assert_pure
 from hookloop.trackers import TrackedRun, Tracker
@@ -127,12 +130,19 @@ def test_the_size_of_the_model_is_told(tmp_path: Path) -> None:
     assert (tracker.run.name, tracker.run.recipe, tracker.run.model_parameters) == ("mine", "toy", 12)
 
 
-def test_a_tracker_can_stop_the_run_by_its_own_word(tmp_path: Path) -> None:
-    hook = hook_in(tmp_path, {})
-    hook._feeds = [SimpleNamespace(wake=lambda epochs: None, stop_reason="the tag 'abort'")]  # type: ignore[list-item]
-    ctx = HookContext()
+def test_somebody_who_uses_a_tracker_can_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hookloop.trackers.feed.ABORT_SECONDS", 0.0)
+    tracker = ListTracker()
+    tracker.reason = "the run has the tag 'abort'"
 
-    hook.on_epoch_end(ctx)
+    loop = train(tmp_path, {"list": tracker}, look_at_epochs(lambda ctx: time.sleep(0.01)), epochs=3_000)
 
-    assert ctx.state.stop is not None
-    assert ctx.state.stop.reason == "the tag 'abort'"
+    assert loop.state.stop is not None
+    assert (loop.state.stop.by, loop.state.stop.reason) == ("trackers", "the run has the tag 'abort'")
+    assert tracker.held == curve(tmp_path)
+    assert tracker.calls[-2:] == ["finish stopped", "close"]
+
+
+def test_a_tracker_whose_name_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"got '\.\./x'"):
+        tracker_lock(tmp_path, "../x")
