@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hookloop.errors import MissingExtraError, TrackerError
-from hookloop.storage.atomic import write_json
+from hookloop.storage.atomic import remove_leftovers, write_json
 from hookloop.trackers.base import EpochRows, Reading, TrackedRun, readings
 
-Event = Any  # its class is made when tensorboard is imported
+Live = Any  # modules of tensorboard, whose classes are made when they are imported
 
 EVENTS_FILE = "events.out.tfevents.0.hookloop"
 MARK_FILE = "hookloop.json"
@@ -36,6 +36,9 @@ class TensorBoardTracker:
             raise TrackerError(f"The subfolder of the tensorboard tracker is a bare name, got {subfolder!r}.")
         if find_spec("tensorboard") is None:
             raise MissingExtraError("The tensorboard tracker", "tensorboard")
+        # Now, and not in the thread that writes: there the imports would take their time from training.
+        self._messages: Live = import_module("tensorboard.compat.proto.event_pb2")
+        self._records: Live = import_module("tensorboard.summary.writer.record_writer")
         self.path = folder / subfolder / EVENTS_FILE
         self._mark = folder / subfolder / MARK_FILE
         self._file: BinaryIO | None = None
@@ -45,19 +48,20 @@ class TensorBoardTracker:
         """Open the event file and return the cursor up to which it holds everything."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._created = run.created
+        remove_leftovers(self._mark)
         size, cursor = self._marked()
         self._file = self.path.open("ab")
         if self._file.tell() < size:  # deleted or cut by somebody: told from the start
             size = cursor = 0
         self._file.truncate(size)
         if size == 0:
-            self._write([_new_event(wall_time=run.created, file_version="brain.Event:2")], 0)
+            self._write([self._messages.Event(wall_time=run.created, file_version="brain.Event:2")], 0)
         return cursor
 
     def log(self, epochs: Sequence[EpochRows]) -> None:
         """Write the epochs, wait for the disk, and mark how far they go."""
         found = [reading for epoch in epochs for reading in readings(epoch.rows)]
-        self._write([_event(reading, self._created) for reading in found], epochs[-1].cursor)
+        self._write([self._event(reading) for reading in found], epochs[-1].cursor)
 
     def finish(self, outcome: str) -> None:
         """Write nothing: event files have no end."""
@@ -68,12 +72,17 @@ class TensorBoardTracker:
             file, self._file = self._file, None
             file.close()
 
-    def _write(self, events: Sequence[Event], cursor: int) -> None:
-        from tensorboard.summary.writer.record_writer import RecordWriter
+    def _event(self, reading: Reading) -> Live:
+        # The time is that of the run's own clock: points that come late stand where they were measured.
+        event = self._messages.Event(wall_time=self._created + reading.seconds, step=reading.env_steps)
+        for key, value in reading.metrics.items():
+            event.summary.value.add(tag=key, simple_value=value)
+        return event
 
+    def _write(self, events: Sequence[Live], cursor: int) -> None:
         if self._file is None:
             raise TrackerError(f"{self.path} is not open; call open first.")
-        records = RecordWriter(self._file)
+        records = self._records.RecordWriter(self._file)
         for event in events:
             records.write(event.SerializeToString())
         self._file.flush()
@@ -88,17 +97,3 @@ class TensorBoardTracker:
             return 0, 0
         except (ValueError, KeyError, TypeError) as error:
             raise TrackerError(f"{self._mark} is damaged ({error}); delete its folder to write it anew.") from error
-
-
-def _event(reading: Reading, created: float) -> Event:
-    messages: Any = import_module("tensorboard.compat.proto.summary_pb2")
-    values = [messages.Summary.Value(tag=key, simple_value=value) for key, value in reading.metrics.items()]
-    # The time is that of the run's own clock: points that come late stand where they were measured.
-    return _new_event(
-        wall_time=created + reading.seconds, step=reading.env_steps, summary=messages.Summary(value=values)
-    )
-
-
-def _new_event(**fields: Any) -> Event:
-    messages: Any = import_module("tensorboard.compat.proto.event_pb2")
-    return messages.Event(**fields)

@@ -54,8 +54,10 @@ class WandbTracker:
         *,
         module: Live = None,
     ) -> None:
-        if module is None and find_spec("wandb") is None:
-            raise MissingExtraError("The wandb tracker", "wandb")
+        if module is None:
+            if find_spec("wandb") is None:
+                raise MissingExtraError("The wandb tracker", "wandb")
+            module = import_module("wandb")  # now: a second of imports in a thread would take that time from training
         self._folder = folder
         self._options = {"project": project, "mode": mode, "entity": entity, "group": group}
         self._tags = tuple(tags)
@@ -69,7 +71,6 @@ class WandbTracker:
     def open(self, run: TrackedRun) -> int | None:
         """Return how far the run is held; offline that needs no connection, and nothing is begun yet."""
         self._about = run
-        self._module = self._module or import_module("wandb")
         is_wandb = self._module.__name__ == "wandb"
         if is_wandb and (self._options["mode"] == "offline" or self._started().offline):
             newest, self._offline_rows = self._held_offline(run.run_id)
@@ -196,5 +197,12 @@ def _quiet(module: Live) -> dict[str, Any]:
     """Return settings by which W&B neither takes over the output nor watches the machine: others do that."""
     if module.__name__ != "wandb":
         return {}
-    settings = module.Settings(console="off", silent=True, x_disable_stats=True, disable_code=True, disable_git=True)
+    settings = module.Settings(
+        console="off",
+        silent=True,
+        disable_code=True,
+        disable_git=True,
+        x_disable_stats=True,
+        x_save_requirements=False,
+    )
     return {"settings": settings, "reinit": "create_new"}
