@@ -79,7 +79,7 @@ class Server:
             process.kill()
 
     def misbehave(self, how: str) -> None:
-        """From now on: hangs, errs, loses answers, or not at all."""
+        """From now on: hangs, errs, loses answers to what it is told, or not at all."""
         scratch = self._folder / "how.new"
         scratch.write_text(how)
         os.replace(scratch, self._folder / "how")
@@ -112,7 +112,7 @@ def _serve(folder: Path, port: int) -> None:
             how = (folder / "how").read_text()
             if how == "hangs":
                 time.sleep(60)
-            if how in ("hangs", "loses answers"):
+            if how == "hangs" or (how == "loses answers" and self.command == "POST"):
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             self.send_response(500 if how == "errs" else 200)
