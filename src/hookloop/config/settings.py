@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -48,3 +48,28 @@ TrackersConfig = Annotated[
     ),
 ]
 """``["tensorboard"]``, or ``{"wandb": {"project": "x", "mode": "offline"}}``. None of it changes training."""
+
+
+class MetricsConfig(Settings):
+    """What is measured beside the losses and returns. None of it changes training."""
+
+    log_every: str = Field(default="every 1 epochs", description="When episodes, experience and settings are logged")
+    times_every: str = Field(default="every 1 seconds", description="When the times of the phases are logged")
+    gradients: str | None = Field(default="every 100 optimizer_steps", description="When gradients are looked at")
+    monitor_seconds: float | None = Field(default=10.0, gt=0, description="Seconds between two looks at the machine")
+
+
+class RunSettings(Settings):
+    """What every kind of run shares: what is kept, watched and shown of it. None of it changes training."""
+
+    workload: ClassVar[str]
+
+    checkpoints: CheckpointConfig = CheckpointConfig()
+    metrics: MetricsConfig = MetricsConfig()
+    stats_url: str | None = Field(
+        default=None, description="A database for the statistics of many runs; by default a file in the run's folder"
+    )
+    stats_episodes: bool = Field(default=False, description="Keep a row for every episode; costs a few percent")
+    nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
+        default="stop", description="What to do about numbers that are not finite"
+    )
