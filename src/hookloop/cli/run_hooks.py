@@ -25,8 +25,9 @@ def run_hooks(
     lock: RunLock | None,
 ) -> list[object]:
     """Return everything that happens in a run besides training, in order."""
-    from hookloop.hooks import CheckpointHook, MetricsHook, NanGuardHook
+    from hookloop.hooks import CheckpointHook, MetricsHook, NanGuardHook, TrackerHook
     from hookloop.stats import StatsClient
+    from hookloop.trackers import make_trackers
 
     hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
     hooks += own_hooks(settings)
@@ -41,9 +42,12 @@ def run_hooks(
         max_failed_saves=wanted.max_failed_saves,
     )
 
-    def client() -> StatsClient:
-        return StatsClient(settings.stats_url or folder.stats_file, run_id=config.run_id)
+    stats_url = settings.stats_url or folder.stats_file
 
+    def client() -> StatsClient:
+        return StatsClient(stats_url, run_id=config.run_id)
+
+    trackers = make_trackers(settings.trackers, folder.path)
     measured = settings.metrics
     metrics = MetricsHook(
         stats_client=client,
@@ -54,6 +58,7 @@ def run_hooks(
         monitor_seconds=measured.monitor_seconds,
         heartbeat_file=folder.heartbeat_file,
         total_steps=total_steps(settings),
+        trackers=TrackerHook(trackers, stats_url=stats_url, run_id=config.run_id, folder=folder.path),
         progress=_progress(display, settings),
         keeps_episodes=settings.stats_episodes,
         name=folder.name,

@@ -43,7 +43,6 @@ TrackersConfig = Annotated[
     dict[str, dict[str, TrackerOption]],
     BeforeValidator(options_by_name),
     Field(
-        default_factory=dict[str, dict[str, TrackerOption]],
         description="Who is told the metrics besides metrics.jsonl: names, or options by name",
     ),
 ]
@@ -66,6 +65,7 @@ class RunSettings(Settings):
 
     checkpoints: CheckpointConfig = CheckpointConfig()
     metrics: MetricsConfig = MetricsConfig()
+    trackers: TrackersConfig = Field(default_factory=dict[str, dict[str, TrackerOption]])
     stats_url: str | None = Field(
         default=None, description="A database for the statistics of many runs; by default a file in the run's folder"
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +17,8 @@ from hookloop.hooks.monitor import MonitorHook
 from hookloop.hooks.progress import ProgressHook
 from hookloop.hooks.stats import StatsHook
 from hookloop.hooks.stopwatch import StopwatchHook
+from hookloop.hooks.trackers import TrackerHook
+from hookloop.trackers import WandbTracker
 
 if TYPE_CHECKING:
     from hookloop.monitoring.stopwatch import Stopwatch
@@ -29,8 +34,8 @@ class MetricsHook(CompositeHook):
     Each keeps its own schedule, ranks and failure policy. What is not configured is left out.
 
     Args:
-        wandb_run: A run of W&B to log to, as it is; needs a ``stats_client``, which it is a replay of.
-        stats_client: Where the statistics go; None keeps none.
+        wandb_run: A run of W&B to log to, as it is. It is told what the statistics hold, at its own pace.
+        stats_client: Where the statistics go; None keeps none beyond the run.
         timer: The stopwatch to measure with; one of its own by default.
         verbose: Write a line of progress every second.
         frequency: Steps between two calls of the ``collectors``.
@@ -41,7 +46,7 @@ class MetricsHook(CompositeHook):
         monitor_seconds: Seconds between two rows about the machine; None leaves it alone.
         heartbeat_file: Where to write signs of life; without it, only into the file that the environment names.
         total_steps: What the run is going for, to tell how long it will take.
-        trackers: More trackers, by name or as objects.
+        trackers: A ``TrackerHook`` for more trackers than ``wandb_run``.
         progress: What shows progress, in place of a line.
         about: ``name``, ``recipe``, ``seed``, ``config`` and ``tags`` of the run, and other arguments of ``StatsHook``.
     """
@@ -61,7 +66,7 @@ class MetricsHook(CompositeHook):
         monitor_seconds: float | None = 10.0,
         heartbeat_file: str | Path | None = None,
         total_steps: int | None = None,
-        trackers: Sequence[Live] = (),
+        trackers: TrackerHook | None = None,
         progress: object | None = None,
         **about: Any,
     ) -> None:
@@ -77,6 +82,12 @@ class MetricsHook(CompositeHook):
             children.append(GradientStatsHook(gradients, per_parameter=False))
         if monitor_seconds is not None:
             children.append(MonitorHook(monitor_seconds))
+        if wandb_run is not None:
+            stats_client = stats_client() if callable(stats_client) else stats_client or self._passing_stats()
+            tracker = WandbTracker(Path(), run=wandb_run)
+            children.append(TrackerHook({"wandb": tracker}, stats_url=stats_client.url, run_id=stats_client.run_id))
+        if trackers is not None:
+            children.append(trackers)
         if stats_client is not None:
             children.append(StatsHook(stats_client, **about))
         if progress is not None:
@@ -84,6 +95,14 @@ class MetricsHook(CompositeHook):
         elif verbose:
             children.append(ProgressHook(total_env_steps=total_steps))
         super().__init__(children, name="metrics")
+
+    def _passing_stats(self) -> StatsClient:
+        """Return statistics that are there for trackers alone, and are gone with the hook."""
+        from hookloop.stats import StatsClient
+
+        folder = tempfile.mkdtemp(prefix="hookloop-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return StatsClient(Path(folder) / "stats.sqlite", run_id="run")
 
 
 class CollectHook(PeriodicHook):

@@ -66,6 +66,7 @@ class StatsStore(StatsLog):
             )
         require_driver(url_or_path)
         self.run_id = run_id
+        self.url = url_or_path
         self._opens_late = opens_late
         self._writer = Writer(
             url_or_path,

@@ -40,6 +40,7 @@ class WandbTracker:
         tags: Added to the tags of the run.
         abort_tag: Whoever gives this tag to the run on the server stops it; None to never look.
         module: What is called; wandb by default.
+        run: A run that somebody else has begun and will finish, used as it is.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class WandbTracker:
         abort_tag: str | None = None,
         *,
         module: Live = None,
+        run: Live = None,
     ) -> None:
-        if module is None:
+        if module is None and run is None:
             if find_spec("wandb") is None:
                 raise MissingExtraError("The wandb tracker", "wandb")
             module = import_module("wandb")  # now: a second of imports in a thread would take that time from training
@@ -65,13 +67,14 @@ class WandbTracker:
         self._module: Live = module
         self._about: TrackedRun | None = None
         self._run: Live = None
+        self._given_run: Live = run
         self._skipped = 0
         self._offline_rows: int | None = None
 
     def open(self, run: TrackedRun) -> int | None:
         """Return how far the run is held; offline that needs no connection, and nothing is begun yet."""
         self._about = run
-        is_wandb = self._module.__name__ == "wandb"
+        is_wandb = self._given_run is None and self._module.__name__ == "wandb"
         if is_wandb and (self._options["mode"] == "offline" or self._started().offline):
             newest, self._offline_rows = self._held_offline(run.run_id)
         else:
@@ -102,6 +105,8 @@ class WandbTracker:
         """End the run of this process; it can be resumed."""
         if self._run is not None:
             run, self._run = self._run, None
+            if run is self._given_run:
+                return
             run.finish()
             if self._offline_rows is not None:
                 _wait_for(Path(run.settings.sync_file))
@@ -109,7 +114,7 @@ class WandbTracker:
     def stop_reason(self) -> str | None:
         """Look on the server whether the run has the abort tag."""
         run = self._run
-        if self._abort_tag is None or run is None or getattr(run, "offline", True):
+        if self._abort_tag is None or self._module is None or run is None or getattr(run, "offline", True):
             return None
         if self._abort_tag in self._module.Api().run(run.path).tags:
             return f"the run has the tag {self._abort_tag!r} on {self._module.__name__}"
@@ -139,6 +144,14 @@ class WandbTracker:
         if self._about is None:
             raise TrackerError("The W&B tracker is not open; call open first.")
         about = self._about
+        self._run = self._begun(about) if self._given_run is None else self._given_run
+        if hasattr(self._run, "define_metric"):
+            _define_axes(self._run)
+        size = {} if about.model_parameters is None else {"model/parameters": about.model_parameters}
+        _summarise(self._run, {"status": "running", **size})
+        return self._run
+
+    def _begun(self, about: TrackedRun) -> Live:
         wanted = {
             **{name: value for name, value in self._options.items() if value is not None},
             "id": about.run_id,
@@ -151,12 +164,7 @@ class WandbTracker:
             **_quiet(self._module),
         }
         known = inspect.signature(self._module.init).parameters
-        self._run = self._module.init(**{name: value for name, value in wanted.items() if name in known})
-        if hasattr(self._run, "define_metric"):
-            _define_axes(self._run)
-        size = {} if about.model_parameters is None else {"model/parameters": about.model_parameters}
-        _summarise(self._run, {"status": "running", **size})
-        return self._run
+        return self._module.init(**{name: value for name, value in wanted.items() if name in known})
 
 
 def trackio_tracker(folder: Path, project: str = "hookloop") -> WandbTracker:

@@ -192,3 +192,41 @@ def test_collectors_are_asked_every_so_many_steps_in_the_form_of_seed_002() -> N
 
     assert asked == [25, 50]
     assert [value for name, value in harness.metrics.items() if name.endswith("speed")] == [100.0]
+
+
+class WandbRun:
+    """A run of W&B that keeps what it is told."""
+
+    offline = False
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, float]] = []
+        self.summary: dict[str, Any] = {}
+        self.axes: list[str] = []
+
+    def define_metric(self, name: str, **options: Any) -> None:
+        self.axes.append(name)
+
+    def log(self, row: dict[str, float]) -> None:
+        self.rows.append(row)
+        self.summary.update(row)
+
+    def finish(self) -> None:
+        raise AssertionError("whoever began the run finishes it")
+
+
+def test_a_run_of_wandb_is_told_everything_with_our_clocks(tmp_path: Path) -> None:
+    run = WandbRun()
+    hook = MetricsHook(run, StatsClient(tmp_path / "s.sqlite", run_id="run"), verbose=False, monitor_seconds=None)
+    TrainingLoop(ToyWorkload(3), [hook]).run()
+
+    assert [row["metric/epoch"] for row in run.rows if "loss" in row] == [1, 2, 3]
+    assert "metric/agent_step" in run.axes
+    assert run.summary["status"] == "completed"
+
+
+def test_a_run_of_wandb_needs_no_statistics_of_ours() -> None:
+    run = WandbRun()
+    TrainingLoop(ToyWorkload(3), [MetricsHook(run, verbose=False, monitor_seconds=None)]).run()
+
+    assert [row["metric/epoch"] for row in run.rows if "loss" in row] == [1, 2, 3]
