@@ -178,6 +178,8 @@ class Curriculum:
                     self._change(name, "unlocked", reasons)
 
     def _reasons_to_open(self, name: str) -> str | None:
+        if self.config.strategy == "uniform":
+            return "all lessons are open from the start"
         lesson = self.lessons[name]
         reasons: list[str] = []
         for dependency in lesson.dependencies:
