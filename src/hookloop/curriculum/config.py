@@ -50,9 +50,10 @@ class CurriculumConfig(Settings):
     success_alpha: float = Field(default=0.1, gt=0, le=1, description="Weight of the newest episode in the success")
     success_prior: float = Field(default=0.5, ge=0, le=1, description="Success before the first episode")
     novelty_decay: float = Field(default=0.01, ge=0, description="How fast, per episode, a lesson stops being new")
-    minimum_episodes: int = Field(default=20, ge=0, description="Of a lesson, before it opens or counts as mastered")
-    plateau_window: int = Field(default=50, ge=3, description="Updates that must show no trend before graduation")
-    plateau_threshold: float = Field(default=0.01, gt=0, description="Largest relative change per update that is flat")
+    minimum_episodes: int = Field(default=20, ge=0, description="Of a lesson, before it opens another")
+    plateau_window: int = Field(default=10, ge=3, description="Points that must show no trend before graduation")
+    plateau_episodes: int = Field(default=20, ge=1, description="Training episodes that make one such point")
+    plateau_threshold: float = Field(default=0.01, gt=0, description="Largest relative change per point that is flat")
     regression_margin: float = Field(
         default=0.15, ge=0, le=1, description="A graduated lesson so far below its stop_threshold has regressed"
     )

@@ -64,7 +64,7 @@ class Curriculum:
         """Return a lesson's success in its last full evaluation; None before the first."""
         self._require(lesson)
         found = self.evaluation[lesson]
-        return found.success if found.updates else None
+        return found.success if found.episodes else None
 
     def probabilities(self) -> dict[str, float]:
         """Return how likely each lesson is to be trained: those that are open, in order; they add up to 1.
@@ -89,12 +89,9 @@ class Curriculum:
             self._require(lesson)
         for lesson, found in returns.items():
             stats, above = self.training[lesson], self.lessons[lesson].success_return
-            before = stats.episodes
             for return_ in found:
                 if math.isfinite(return_):
                     stats.observe(succeeded=return_ > above, return_=return_)
-            if stats.episodes > before:
-                stats.end_update()
         self._open()
 
     def update_from_evaluation(self, scores: Mapping[str, EvaluationStats]) -> None:
@@ -105,7 +102,6 @@ class Curriculum:
             if not found.episodes:
                 continue
             self.evaluation[lesson].replace(found)
-            self.evaluation[lesson].end_update()
             self._judge(lesson)
 
     def drain_changes(self) -> list[LessonChange]:
@@ -167,7 +163,12 @@ class Curriculum:
 
     def _fresh(self) -> LessonStats:
         config = self.config
-        return LessonStats(alpha=config.success_alpha, prior=config.success_prior, window=config.plateau_window)
+        return LessonStats(
+            alpha=config.success_alpha,
+            prior=config.success_prior,
+            window=config.plateau_window,
+            point_episodes=config.plateau_episodes,
+        )
 
     def _open(self) -> None:
         """Unlock what may be unlocked, in order."""
@@ -194,16 +195,14 @@ class Curriculum:
 
     def _judge(self, name: str) -> None:
         config, lesson, found = self.config, self.lessons[name], self.evaluation[name].success
-        state, training = self.states[name], self.training[name]
-        lowest = lesson.stop_threshold - config.regression_margin
+        course, lowest = self.training[name].history, lesson.stop_threshold - config.regression_margin
+        state = self.states[name]
         if state == "graduated" and found < lowest:
             self._change(name, "regressed", f"evaluated at {found:.2f}, below {lowest:.2f}")
-        elif state in ("unlocked", "regressed") and found >= lesson.stop_threshold:
-            is_known = training.episodes >= config.minimum_episodes
-            is_flat = has_plateaued(training.history, window=config.plateau_window, threshold=config.plateau_threshold)
-            if is_known and is_flat:
-                why = f"evaluated at {found:.2f}, {lesson.stop_threshold:.2f} is asked, and training has levelled off"
-                self._change(name, "graduated", why)
+        is_flat = has_plateaued(course, window=config.plateau_window, threshold=config.plateau_threshold)
+        if state in ("unlocked", "regressed") and found >= lesson.stop_threshold and is_flat:
+            why = f"evaluated at {found:.2f}, {lesson.stop_threshold:.2f} is asked, and training has levelled off"
+            self._change(name, "graduated", why)
 
     def _change(self, name: str, to: Literal["unlocked", "graduated", "regressed"], why: str) -> None:
         self.states[name] = to

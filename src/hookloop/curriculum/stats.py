@@ -28,39 +28,43 @@ class EvaluationStats:
 class LessonStats:
     """Success as an exponential average, its recent course, and counts.
 
+    The average follows quickly and is never at rest, so a trend cannot be read from it. The course is made of
+    means over equally many episodes each, one after the other, which are independent of each other.
+
     Args:
-        alpha: The weight of the newest observation.
+        alpha: The weight of the newest episode in the average.
         prior: The success before the first one.
-        window: How much of the course is kept, one point per update.
+        window: How many points of the course are kept.
+        point_episodes: How many episodes make one point.
     """
 
-    __slots__ = ("alpha", "episodes", "history", "mean_return", "success", "updates")
+    __slots__ = ("_point_episodes", "_point_successes", "alpha", "episodes", "history", "mean_return", "success")
 
-    def __init__(self, *, alpha: float, prior: float, window: int) -> None:
+    def __init__(self, *, alpha: float, prior: float, window: int, point_episodes: int) -> None:
         self.alpha = alpha
         self.success = prior
         self.mean_return = 0.0
         self.episodes = 0
-        self.updates = 0
         self.history: deque[float] = deque(maxlen=window)
+        self._point_episodes = point_episodes
+        self._point_successes = 0
 
     def observe(self, *, succeeded: bool, return_: float) -> None:
         """Take in one episode."""
         self.success += self.alpha * ((1.0 if succeeded else 0.0) - self.success)
-        self.mean_return = (
-            return_ if not self.episodes else self.mean_return + self.alpha * (return_ - self.mean_return)
-        )
+        before = return_ if not self.episodes else self.mean_return
+        self.mean_return = before + self.alpha * (return_ - before)
         self.episodes += 1
+        self._point_successes += succeeded
+        if self.episodes % self._point_episodes == 0:
+            self.history.append(self._point_successes / self._point_episodes)
+            self._point_successes = 0
 
     def replace(self, found: EvaluationStats) -> None:
-        """Take in a whole evaluation, which is large enough to stand for itself."""
+        """Take in a whole evaluation, which is large enough to stand for itself and to be a point of its own."""
         self.success = found.successes / found.episodes
         self.mean_return = found.mean_return
         self.episodes += found.episodes
-
-    def end_update(self) -> None:
-        """Note where the success stands, as the next point of its course."""
-        self.updates += 1
         self.history.append(self.success)
 
     def state_dict(self) -> dict[str, Plain]:
@@ -69,13 +73,13 @@ class LessonStats:
             "success": self.success,
             "mean_return": self.mean_return,
             "episodes": self.episodes,
-            "updates": self.updates,
+            "point_successes": self._point_successes,
             "history": list(self.history),
         }
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
         """Go on from saved statistics."""
         self.success, self.mean_return = float(saved["success"]), float(saved["mean_return"])
-        self.episodes, self.updates = int(saved["episodes"]), int(saved["updates"])
+        self.episodes, self._point_successes = int(saved["episodes"]), int(saved["point_successes"])
         self.history.clear()
         self.history.extend(float(value) for value in saved["history"])
