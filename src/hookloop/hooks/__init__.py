@@ -5,6 +5,7 @@ from hookloop.hooks.checkpoint import CheckpointHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
+from hookloop.hooks.health_monitor import HealthMonitorHook
 from hookloop.hooks.heartbeat import HeartbeatHook
 from hookloop.hooks.logging import LoggingHook
 from hookloop.hooks.monitor import MonitorHook
@@ -20,6 +21,7 @@ __all__ = [
     "CompositeHook",
     "GoalHook",
     "GradientStatsHook",
+    "HealthMonitorHook",
     "HeartbeatHook",
     "Hook",
     "HookContext",
