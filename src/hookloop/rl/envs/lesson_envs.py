@@ -147,6 +147,8 @@ class LessonEnvs:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
+        if "lessons" not in state:
+            raise EnvStateError("The state was saved without lessons; leave the curriculum out, or start a new run.")
         saved = {(int(slot), str(lesson)): kept for slot, lesson, kept in state["envs"]}
         for lesson in {*(lesson for _, lesson in saved), *state["lessons"]}:
             self._require(lesson)
