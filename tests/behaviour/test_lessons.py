@@ -21,6 +21,7 @@ from hookloop.curriculum import (
 )
 from hookloop.errors import ConfigError, HookloopError
 from hookloop.hooks import HealthMonitorHook
+from hookloop.recipes import find_recipe
 from hookloop.rl import Trainer, TrainerConfig, build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, PPOConfig, RLConfig
 
@@ -203,3 +204,20 @@ def test_runs_with_and_without_lessons_do_not_go_on_from_each_other() -> None:
 def test_a_misspelt_lesson_in_an_override_is_refused_before_anything_is_built() -> None:
     with pytest.raises(ValidationError, match="Did you mean 'short'"):
         CurriculumConfig(lessons={"short": Lesson(), "long": Lesson(dependencies=(Dependency(lesson="shrot"),))})
+
+
+def test_the_ladder_of_minigrid_trains_and_goes_on_learner_exact() -> None:
+    pytest.importorskip("envpool")
+    config = find_recipe("minigrid")
+    assert config.curriculum is not None
+    trainer, resumed = build_trainer(config, seed=0), build_trainer(config, seed=0)
+
+    trainer.train(3 * 64 * 64)
+    resumed.load_state_dict(copy.deepcopy(trainer.state_dict()))
+    assert torch.equal(resumed.optimizer.flat, trainer.optimizer.flat)
+    resumed.train(4 * 64 * 64)
+
+    assert list(trainer.state.curriculum["lessons"]) == list(config.curriculum.lessons)
+    assert trainer.state.curriculum["lessons"]["doorkey"]["episodes"] > 0
+    assert resumed.workload.exactness == "learner-exact"
+    assert resumed.state.epoch > trainer.state.epoch

@@ -61,6 +61,7 @@ class HealthMonitorHook(PeriodicHook):
         cooldown_looks: How long the same issue of a lesson is not told of again.
     """
 
+    on = "epoch_end"
     on_error = "disable"
     stage = "report"
 
