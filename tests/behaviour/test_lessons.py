@@ -10,6 +10,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from hookloop.cli.changes import changes_between
 from hookloop.curriculum import (
     Curriculum,
     CurriculumConfig,
@@ -221,3 +222,15 @@ def test_the_ladder_of_minigrid_trains_and_goes_on_learner_exact() -> None:
     assert trainer.state.curriculum["lessons"]["doorkey"]["episodes"] > 0
     assert resumed.workload.exactness == "learner-exact"
     assert resumed.state.epoch > trainer.state.epoch
+
+
+def test_a_resume_may_change_thresholds_but_not_the_shape_of_the_lessons() -> None:
+    before = settings().model_dump(mode="json")
+    slots = settings(slots=2).model_dump(mode="json")
+    threshold = settings(minimum_episodes=9).model_dump(mode="json")
+    fewer = copy.deepcopy(before)
+    del fewer["curriculum"]["lessons"]["other"]
+
+    assert {change.effect for change in changes_between(before, slots)} == {"impossible"}
+    assert {change.effect for change in changes_between(before, threshold)} == {"changes training"}
+    assert "impossible" in {change.effect for change in changes_between(before, fewer)}
