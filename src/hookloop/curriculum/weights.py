@@ -34,10 +34,9 @@ def with_floor(weights: Mapping[str, float], floor: float) -> dict[str, float]:
         for name in below:
             floored[name] = floor
             del free[name]
-    # Where all are at the floor, rounding may leave a little to share out.
-    found = {name: {**floored, **free}[name] for name in weights}
-    total = math.fsum(found.values())
-    return {name: share / total for name, share in found.items()}
+    found = {**floored, **free}
+    total = math.fsum(found.values())  # 1, but for rounding
+    return {name: found[name] / total for name in weights}
 
 
 def allot(probabilities: Mapping[str, float], present: Sequence[str], offset: float) -> list[str]:
