@@ -64,7 +64,7 @@ class LessonEnvs:
         self.has_fillers = any(envs.has_fillers for envs in self._envs.values())
         self._allocate(first)
         self.finished: list[Episode] = []
-        self.played: list[tuple[str, Episode]] = []
+        self.played: list[tuple[str, float]] = []
         self.lessons = [first_name] * slots
         self._seed: int | None = None
 
@@ -117,15 +117,14 @@ class LessonEnvs:
             envs.step(actions[rows])
             self._show(slot)
             if envs.finished:
-                ended = [Episode(rows.start + index, return_, length) for index, return_, length in envs.finished]
-                self.finished.extend(ended)
-                self.played.extend((lesson, episode) for episode in ended)
+                self.finished += [ended._replace(env_index=rows.start + ended.env_index) for ended in envs.finished]
+                self.played += [(lesson, ended.return_) for ended in envs.finished]
 
     def drain_played(self) -> dict[str, list[float]]:
         """Hand over the returns of the episodes that ended since the last call, by lesson."""
         returns: dict[str, list[float]] = {}
-        for lesson, episode in self.played:
-            returns.setdefault(lesson, []).append(episode.return_)
+        for lesson, return_ in self.played:
+            returns.setdefault(lesson, []).append(return_)
         self.played = []
         return returns
 
@@ -139,7 +138,7 @@ class LessonEnvs:
         return {
             "seed": self._seed,
             "lessons": list(self.lessons),
-            "played": [[lesson, *episode] for lesson, episode in self.played],
+            "played": [[lesson, return_] for lesson, return_ in self.played],
             "envs": [
                 [slot, lesson, envs.state_dict()] for (slot, lesson), envs in sorted(self._envs.items(), key=_key)
             ],
@@ -160,7 +159,7 @@ class LessonEnvs:
         for key in [key for key in self._envs if key not in saved]:
             self._envs.pop(key).close()
         self._seed, self.lessons = state["seed"], list(state["lessons"])
-        self.played = [(lesson, Episode(int(i), float(r), int(n))) for lesson, i, r, n in state["played"]]
+        self.played = [(str(lesson), float(return_)) for lesson, return_ in state["played"]]
         self.finished = []
         for (slot, lesson), kept in saved.items():
             if (slot, lesson) not in self._envs:
