@@ -115,10 +115,15 @@ class Curriculum:
         return {"lessons": {name: self._summary_of(name, probabilities.get(name, 0.0)) for name in self.lessons}}
 
     def metrics(self) -> dict[str, float]:
-        """Return ``curriculum/<lesson>/...``: success, probability, state as a number, episodes."""
-        found: dict[str, float] = {}
+        """Return ``curriculum/mastery``, and ``curriculum/<lesson>/...``: success, probability, state, episodes.
+
+        Mastery is the mean success over all lessons, in which those with fewer than ``minimum_episodes`` count as 0.
+        A lesson that was never played has no success.
+        """
+        found: dict[str, float] = {"curriculum/mastery": self._mastery()}
         for name, about in self.summary()["lessons"].items():
-            found[f"curriculum/{name}/success"] = about["success"]
+            if about["episodes"]:
+                found[f"curriculum/{name}/success"] = about["success"]
             found[f"curriculum/{name}/probability"] = about["probability"]
             found[f"curriculum/{name}/state"] = STATE_NUMBERS[about["state"]]
             found[f"curriculum/{name}/episodes"] = about["episodes"]
@@ -160,6 +165,10 @@ class Curriculum:
             self.training[name].load_state_dict(kept["training"])
             self.evaluation[name].load_state_dict(kept["evaluation"])
         self.changes = [LessonChange(**change) for change in saved["changes"]]
+
+    def _mastery(self) -> float:
+        known = [each.success for each in self.training.values() if each.episodes >= self.config.minimum_episodes]
+        return math.fsum(known) / len(self.lessons)
 
     def _fresh(self) -> LessonStats:
         config = self.config

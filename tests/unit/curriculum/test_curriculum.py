@@ -194,7 +194,8 @@ def test_the_metrics_name_every_lesson() -> None:
     assert metrics["curriculum/walk/state"] == 2
     assert metrics["curriculum/run/episodes"] == 0
     assert metrics["curriculum/walk/evaluated_success"] == 1.0
-    assert "curriculum/run/evaluated_success" not in metrics
+    assert metrics["curriculum/mastery"] == pytest.approx(0.5)
+    assert not {"curriculum/run/evaluated_success", "curriculum/run/success"} & set(metrics)
 
 
 @pytest.mark.parametrize(
