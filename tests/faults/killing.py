@@ -17,6 +17,7 @@ import torch
 
 from hookloop.checkpoints import CheckpointManager, CheckpointStore, Retention
 from hookloop.core import HookContext, TrainerState, TrainingLoop
+from hookloop.curriculum import CurriculumConfig, Dependency, Lesson, LessonEnv
 from hookloop.hooks import CheckpointHook, StatsHook
 from hookloop.rl import build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, PPOConfig, RLConfig, TrainerConfig
@@ -39,10 +40,13 @@ def toy(hooks: list[object], epochs: int = 10) -> TrainingLoop:
     return TrainingLoop(ToyWorkload(epochs, seed=5), hooks, state=TrainerState(seed=5))
 
 
-def reinforcement_learning(env: EnvConfig, epochs: int = 8, memory: str = "none") -> Build:
+def reinforcement_learning(
+    env: EnvConfig, epochs: int = 8, memory: str = "none", curriculum: CurriculumConfig | None = None
+) -> Build:
     horizon = 16
     config = RLConfig(
         env=env,
+        curriculum=curriculum,
         policy=PolicyConfig(hidden=(16, 16), memory=memory),
         losses={"ppo": PPOConfig(entropy_coefficient=0.01, value_clip=0.2)},
         trainer=TrainerConfig(
@@ -62,6 +66,15 @@ def reinforcement_learning(env: EnvConfig, epochs: int = 8, memory: str = "none"
     return build
 
 
+LESSONS = CurriculumConfig(
+    lessons={
+        "short": Lesson(env=LessonEnv(kwargs={"max_episode_steps": 6}), success_return=5.0),
+        "long": Lesson(dependencies=(Dependency(lesson="short"),), success_return=20.0),
+    },
+    slots=2,
+    minimum_episodes=3,
+)
+
 WORKLOADS: dict[str, Build] = {
     "toy": toy,
     "native CartPole": reinforcement_learning(EnvConfig(id="CartPole-v1", num_envs=4, mode="native")),
@@ -69,6 +82,9 @@ WORKLOADS: dict[str, Build] = {
         EnvConfig(id="Pendulum-v1", num_envs=2, mode="sync", normalise_observations=True, normalise_rewards=True)
     ),
     "GRU": reinforcement_learning(EnvConfig(id="CartPole-v1", num_envs=2, mode="native"), memory="gru"),
+    "lessons": reinforcement_learning(
+        EnvConfig(id="CartPole-v1", num_envs=2, mode="sync"), memory="gru", curriculum=LESSONS
+    ),
 }
 
 

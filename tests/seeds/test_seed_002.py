@@ -9,7 +9,16 @@ from typing import Any, Optional
 
 import pytest
 
-from hookloop.hooks import CompositeHook, Hook, HookContext, HookManager, LoggingHook, PeriodicHook
+from hookloop.curriculum import Curriculum, CurriculumConfig, EvaluationStats, Lesson
+from hookloop.hooks import (
+    CompositeHook,
+    HealthMonitorHook,
+    Hook,
+    HookContext,
+    HookManager,
+    LoggingHook,
+    PeriodicHook,
+)
 
 
 class FakeTracker:
@@ -309,3 +318,39 @@ def test_debug_logging_by_logger_name_shows_each_hook_that_runs(caplog: pytest.L
         worker.run(5)
 
     assert [record.getMessage() for record in caplog.records] == ["TestEvaluationHook runs at step_end, step 5"]
+
+
+class HealthMonitoringHook(HealthMonitorHook):
+    def __init__(self):
+        super().__init__(frequency=10, on="step_end")
+
+
+def test_a_health_monitor_watches_the_lessons_of_a_worker(caplog: pytest.LogCaptureFixture) -> None:
+    worker = FakeWorker()
+    curriculum = Curriculum(CurriculumConfig(lessons={"basics": Lesson()}, plateau_window=3, plateau_episodes=5))
+    curriculum.update_from_training({"basics": [1.0] * 40})
+    curriculum.update_from_evaluation({"basics": EvaluationStats(successes=64, episodes=64)})
+    assert curriculum.state("basics") == "graduated"
+    curriculum.update_from_evaluation({"basics": EvaluationStats(successes=52, episodes=64)})
+
+    # Add hooks during runtime
+    health_monitor = HealthMonitoringHook()
+    worker.register_hook(health_monitor)
+    for step in (9, 10):
+        context = HookContext(worker=worker, step=step, lesson_id="basics")
+        context.state.curriculum = curriculum.summary()
+        worker.results[step] = worker.hook_manager.run_hooks(context)
+
+    # Remove hooks when no longer needed
+    assert worker.unregister_hook(health_monitor)
+
+    assert worker.results[9] == {}
+    assert worker.results[10]["HealthMonitoringHook/regression"] == 1
+    assert "lesson basics: regression: graduated, but succeeds only 0.81" in caplog.text
+
+
+def test_the_curriculum_says_how_often_the_default_hooks_evaluate() -> None:
+    config = CurriculumConfig(lessons={"basics": Lesson()})
+
+    assert (config.micro_eval_frequency, config.micro_eval_n_examples) == (10, 4)
+    assert (config.eval_frequency, config.eval_n_examples) == (100, 64)

@@ -15,7 +15,15 @@ Effect = Literal["harmless", "changes training", "impossible"]
 # What only decides when a run ends, what it writes, and what it shows.
 _HARMLESS = (*RunSettings.model_fields, "stop_at_return")
 # What the saved state has the shape of.
-_IMPOSSIBLE = ("env", "policy", "losses.*.kind", "trainer.horizon", "trainer.segment_length")
+_IMPOSSIBLE = (
+    "env",
+    "curriculum.slots",
+    "curriculum.lessons.*.env",
+    "policy",
+    "losses.*.kind",
+    "trainer.horizon",
+    "trainer.segment_length",
+)
 
 
 @dataclass(frozen=True, slots=True)

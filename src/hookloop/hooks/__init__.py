@@ -6,6 +6,7 @@ from hookloop.hooks.figures import FiguresHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
+from hookloop.hooks.health_monitor import HealthMonitorHook
 from hookloop.hooks.heartbeat import HeartbeatHook
 from hookloop.hooks.logging import LoggingHook
 from hookloop.hooks.metrics import MetricsHook
@@ -24,6 +25,7 @@ __all__ = [
     "FiguresHook",
     "GoalHook",
     "GradientStatsHook",
+    "HealthMonitorHook",
     "HeartbeatHook",
     "Hook",
     "HookContext",

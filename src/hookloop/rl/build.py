@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
+from hookloop.curriculum import Curriculum, CurriculumConfig, LessonEnv
 from hookloop.errors import ConfigError
 from hookloop.rl.config import EnvConfig, KickstartConfig, PolicyConfig, PPOConfig, RLConfig
-from hookloop.rl.envs import Envs, NormalizedObservations, NormalizedRewards, make_envs
+from hookloop.rl.envs import (
+    Envs,
+    LessonEnvs,
+    NormalizedObservations,
+    NormalizedRewards,
+    OneHotObservations,
+    make_envs,
+)
 from hookloop.rl.losses import PPO, Kickstart, Loss
 from hookloop.rl.policies import Policy, make_policy
 from hookloop.rl.trainer import Trainer
@@ -34,12 +43,13 @@ def build_trainer(
         second_signal: What a second Ctrl-C does.
         find_teacher: Gives the network and the weights of a loss that has a teacher.
     """
-    envs = build_envs(config.env, gamma=config.trainer.gamma)
+    envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
     return Trainer(
         policy=build_policy(config.policy, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
         losses=[build_loss(name, loss, envs, find_teacher) for name, loss in config.losses.items()],
         config=config.trainer,
+        curriculum=None if config.curriculum is None else Curriculum(config.curriculum),
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,
@@ -77,11 +87,29 @@ def build_loss(name: str, config: PPOConfig | KickstartConfig, envs: Envs, find_
     return Kickstart(teacher, name=name, **config.model_dump(exclude={"kind", "teacher", "checkpoint"}))
 
 
-def build_envs(config: EnvConfig, *, gamma: float) -> Envs:
-    """Build the environments of a run."""
-    envs: Envs = make_envs(config.id, config.num_envs, mode=config.mode, kwargs=config.kwargs)
+def build_envs(config: EnvConfig, *, gamma: float, curriculum: CurriculumConfig | None = None) -> Envs:
+    """Build the environments of a run, or those of its lessons."""
+    envs: Envs
+    if curriculum is None:
+        envs = make_envs(config.id, config.num_envs, mode=config.mode, kwargs=config.kwargs)
+    else:
+        made = {name: partial(_make_lesson, config, lesson.env) for name, lesson in curriculum.lessons.items()}
+        envs = LessonEnvs(made, num_envs=config.num_envs, slots=curriculum.slots)
+    if config.one_hot is not None:
+        envs = OneHotObservations(envs, config.one_hot)
     if config.normalise_observations:
         envs = NormalizedObservations(envs)
     if config.normalise_rewards:
         envs = NormalizedRewards(envs, gamma=gamma)
     return envs
+
+
+def lesson_env(config: EnvConfig, lesson: LessonEnv) -> EnvConfig:
+    """Return the settings of a lesson's environment: the run's, with what the lesson changes."""
+    changed = {"id": lesson.id or config.id, "kwargs": {**config.kwargs, **lesson.kwargs}}
+    return config.model_copy(update=changed)
+
+
+def _make_lesson(config: EnvConfig, lesson: LessonEnv, num_envs: int) -> Envs:
+    wanted = lesson_env(config, lesson)
+    return make_envs(wanted.id, num_envs, mode=wanted.mode, kwargs=wanted.kwargs)

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from hookloop.core import TrainingLoop
-from hookloop.rl.envs import Envs, Episode
+from hookloop.rl.envs import Envs, Episode, Move, WrappedEnvs
 from hookloop.rl.experience import OBSERVATIONS, Experience
 from hookloop.rl.losses.base import Loss, RolloutStep
 from hookloop.rl.policies import Policy
+from hookloop.rl.resting import RestingMemory, leaves
 
 Plain = Any
 
@@ -52,6 +53,7 @@ class Collector:
         self._storing = [loss for loss in losses if _stores(loss)]
         self._segment_length = segment_length
         self._state = policy.initial_state(envs.num_envs) if policy.is_recurrent else None
+        self._resting = RestingMemory()
         self._noise = policy.held_noise(envs.num_envs)
         self._segment_states: list[Any] = []
         self._starts = np.empty(envs.num_envs, dtype=bool)
@@ -81,6 +83,17 @@ class Collector:
                     break
             loop.state.rollout_stats = dict(_episode_stats(finished))
 
+    def take_over(self, moves: Sequence[Move]) -> None:
+        """Act, from the next step on, in the episodes that slots of lessons have moved to."""
+        if isinstance(self.envs, WrappedEnvs):
+            for move in moves:
+                self.envs.show_again(move.rows)
+        if self._state is not None and moves:
+            memory = [leaf.clone() for leaf in leaves(self._state)]
+            self._resting.change(memory, moves)
+            rest = iter(memory)
+            self._state = _map_state(lambda _tensor: next(rest), self._state)
+
     def last_values(self) -> Tensor:
         """Return the values of the observations the next step would act on."""
         return self.policy.value(self._observation(), state=self._live_state())
@@ -96,7 +109,8 @@ class Collector:
             "envs": self.envs.state_dict(),
             "generator": self.generator.get_state().clone(),
             "recent": [[return_, length] for return_, length in self.recent],
-            "memory": [] if self._state is None else [tensor.clone() for tensor in _leaves(self._state)],
+            "memory": [] if self._state is None else [tensor.clone() for tensor in leaves(self._state)],
+            "resting": self._resting.state_dict(),
             "noise": {} if self._noise is None else self._noise.state_dict(),
         }
 
@@ -108,6 +122,7 @@ class Collector:
         if self._state is not None:
             memory = iter(saved["memory"])
             self._state = _map_state(lambda _tensor: next(memory).clone(), self._state)
+            self._resting.load_state_dict(saved["resting"])
         if self._noise is not None:
             self._noise.load_state_dict(saved["noise"])
 
@@ -198,10 +213,6 @@ def _rows_of(obs: Any, indices: Tensor) -> Tensor | dict[str, Tensor]:
 def _beside(flags: Tensor, tensor: Tensor) -> Tensor:
     """Return one flag per row in a shape that goes with a tensor's."""
     return flags.view(-1, *[1] * (tensor.dim() - 1))
-
-
-def _leaves(state: Any) -> list[Tensor]:
-    return [state] if isinstance(state, Tensor) else [leaf for part in state for leaf in _leaves(part)]
 
 
 def _map_state(act: Any, state: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from hookloop.config.settings import RunSettings, Settings
+from hookloop.curriculum.config import CurriculumConfig
 from hookloop.rl.values import Cosine, Exponential, Linear, Piecewise
 
 Value = Annotated[Linear | Cosine | Exponential | Piecewise, Field(discriminator="kind")]
@@ -21,6 +22,9 @@ class EnvConfig(Settings):
         default="auto", description="How they are stepped"
     )
     kwargs: dict[str, Any] = Field(default_factory=dict, description="Arguments of the environment")
+    one_hot: dict[str, tuple[int, ...]] | None = Field(
+        default=None, description="Parts of the observation to use, with the number of values of each channel"
+    )
     normalise_observations: bool = Field(default=False, description="Scale observations to mean 0, deviation 1")
     normalise_rewards: bool = Field(
         default=False, description="Scale rewards by the deviation of the discounted return"
@@ -119,6 +123,7 @@ class RLConfig(RunSettings):
 
     total_env_steps: int = Field(default=100_000, ge=1, description="Environment steps in all")
     env: EnvConfig
+    curriculum: CurriculumConfig | None = Field(default=None, description="Lessons; null for one environment")
     policy: PolicyConfig = PolicyConfig()
     losses: dict[str, LossConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()

@@ -10,12 +10,14 @@ import torch
 
 from hookloop.core import HookContext, HookManager, LoopResult, TrainerState, TrainingLoop, derive_seed
 from hookloop.core.signals import SECOND
+from hookloop.curriculum import Curriculum
 from hookloop.errors import ConfigError
 from hookloop.rl.collector import Collector
 from hookloop.rl.config import TrainerConfig
 from hookloop.rl.envs import Envs
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec, merge_specs
 from hookloop.rl.learner import Learner
+from hookloop.rl.lessons import LessonPlan, find_lesson_envs
 from hookloop.rl.losses.base import Loss
 from hookloop.rl.optimizer import FlatAdam
 from hookloop.rl.policies import Policy
@@ -53,6 +55,7 @@ class Trainer:
         envs: Where it acts.
         losses: What to minimise, in order; each with a name of its own.
         config: Sizes and rates.
+        curriculum: What chooses among the lessons of ``envs``, which are ``LessonEnvs`` then.
         hooks: Anything that should happen besides: hooks in any dialect, or a HookManager.
         seed: The root of all randomness of this run.
         second_signal: What a second Ctrl-C does: ``raise`` or ``exit``.
@@ -65,6 +68,7 @@ class Trainer:
         envs: Envs,
         losses: Sequence[Loss],
         config: TrainerConfig | None = None,
+        curriculum: Curriculum | None = None,
         hooks: HookManager | Sequence[object] = (),
         seed: int = 0,
         second_signal: SECOND = "raise",
@@ -99,7 +103,9 @@ class Trainer:
             generator=_generator(seed, "sample"), update_epochs=config.update_epochs, gamma=config.gamma,
             gae_lambda=config.gae_lambda, accumulate_minibatches=config.accumulate_minibatches,
         )  # fmt: skip
-        self.workload = RLWorkload(collector, learner)
+        self.curriculum = curriculum
+        lessons = None if curriculum is None else LessonPlan(curriculum, find_lesson_envs(envs), seed=seed)
+        self.workload = RLWorkload(collector, learner, lessons)
         self.loop = self._make_loop(hooks, seed, second_signal)
         envs.reset(derive_seed(seed, "envs") % 2**31)
 

@@ -12,12 +12,19 @@ from hookloop.core import TrainingLoop, derive_seed
 from hookloop.rl.collector import Collector
 from hookloop.rl.figures import experience_figures, hyperparameters
 from hookloop.rl.learner import Learner
+from hookloop.rl.lessons import LessonPlan
 
 Plain = Any
 
 
 class RLWorkload:
-    """Collects and learns in turn until enough environment steps are done."""
+    """Collects and learns in turn until enough environment steps are done.
+
+    Args:
+        collector: Collects.
+        learner: Learns.
+        lessons: Chooses what to collect from; None where there is one environment for all.
+    """
 
     parts: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "model": ("learner", "policy"),
@@ -25,9 +32,10 @@ class RLWorkload:
     }
     progress_clock: ClassVar[str] = "env_steps"
 
-    def __init__(self, collector: Collector, learner: Learner) -> None:
+    def __init__(self, collector: Collector, learner: Learner, lessons: LessonPlan | None = None) -> None:
         self.collector = collector
         self.learner = learner
+        self.lessons = lessons
         self.total_env_steps = 0
 
     @property
@@ -47,7 +55,11 @@ class RLWorkload:
     def run_epoch(self, loop: TrainingLoop) -> None:
         """Collect, estimate advantages, learn, and leave the epoch's statistics in the state."""
         collector, learner = self.collector, self.learner
+        if self.lessons is not None:
+            collector.take_over(self.lessons.begin_rollout(loop))
         collector.collect(loop)
+        if self.lessons is not None:
+            self.lessons.end_rollout(loop)
         learner.estimate(collector.experience, collector.last_values())
         states = collector.segment_states if collector.policy.is_recurrent else None
         losses = learner.learn(loop, has_fillers=collector.envs.has_fillers, states=states)
@@ -55,6 +67,8 @@ class RLWorkload:
         # What is saved must be finite; a mean over a minibatch that was not is shown, below, and not saved.
         loop.state.loss_stats = {name: value for name, value in losses.items() if math.isfinite(value)}
         loop.context.metrics = {**self._returns(), **{f"losses/{name}": value for name, value in losses.items()}}
+        if self.lessons is not None:
+            loop.context.metrics |= self.lessons.metrics()
 
     def mean_return(self) -> float | None:
         """Return the mean over the last hundred episodes; None before the first has finished."""
@@ -69,17 +83,22 @@ class RLWorkload:
 
     def state_dict(self) -> dict[str, Plain]:
         """Return all that makes training go on with the same bits."""
-        return {"collector": self.collector.state_dict(), "learner": self.learner.state_dict()}
+        saved = {"collector": self.collector.state_dict(), "learner": self.learner.state_dict()}
+        return saved if self.lessons is None else {**saved, "lessons": self.lessons.state_dict()}
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
         """Go on from a saved state."""
         self.collector.load_state_dict(saved["collector"])
         self.learner.load_state_dict(saved["learner"])
+        if self.lessons is not None:
+            self.lessons.load_state_dict(saved["lessons"])
 
     def perturb(self, seed: int) -> None:
         """Act and sample with other random numbers from here on; the environments stay as they are."""
         self.collector.generator.manual_seed(derive_seed(seed, "act"))
         self.learner.generator.manual_seed(derive_seed(seed, "sample"))
+        if self.lessons is not None:
+            self.lessons.perturb(seed)
 
     def _returns(self) -> dict[str, float]:
         recent = self.collector.recent

@@ -15,8 +15,10 @@ from hookloop.rl.envs.gymnasium_envs.loop import SyncEnvs
 from hookloop.rl.envs.gymnasium_envs.making import wrap_envs
 from hookloop.rl.envs.gymnasium_envs.restorable import Restorable
 from hookloop.rl.envs.gymnasium_envs.vector import VectorEnvs
+from hookloop.rl.envs.lesson_envs import LessonEnvs, Move
 from hookloop.rl.envs.making import EnvMode, make_envs
 from hookloop.rl.envs.normalize import NormalizedObservations, NormalizedRewards
+from hookloop.rl.envs.one_hot import OneHotObservations
 from hookloop.rl.envs.running import RunningStatistics
 from hookloop.rl.envs.wrapping import WrappedEnvs
 
@@ -31,8 +33,11 @@ __all__ = [
     "Envs",
     "Episode",
     "Exactness",
+    "LessonEnvs",
+    "Move",
     "NormalizedObservations",
     "NormalizedRewards",
+    "OneHotObservations",
     "Problem",
     "Restorable",
     "RunningStatistics",

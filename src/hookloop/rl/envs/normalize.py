@@ -85,6 +85,11 @@ class NormalizedObservations(WrappedEnvs):
         if ended:
             self._write(self.envs.final_obs, self._final_obs)
 
+    def show_again(self, rows: slice) -> None:
+        """Take over the rows in which other episodes go on."""
+        super().show_again(rows)
+        self._write(self.envs.obs, self._obs)
+
     def state_dict(self) -> EnvState:
         """Return the state of the environments and the statistics."""
         return {"envs": self.envs.state_dict(), "statistics": self.statistics_state()}
@@ -177,6 +182,11 @@ class NormalizedRewards(WrappedEnvs):
         np.maximum(self._rewards, -self._clip, out=self._rewards)
         np.minimum(self._rewards, self._clip, out=self._rewards)
         self._forget_ended()
+
+    def show_again(self, rows: slice) -> None:
+        """Sum up anew in the rows in which other episodes go on: what they had gathered was not kept."""
+        super().show_again(rows)
+        self._returns[rows] = 0.0
 
     def state_dict(self) -> EnvState:
         """Return the state of the environments, the statistics and the returns so far."""

@@ -108,6 +108,11 @@ class WrappedEnvs:
         """Act once in every environment."""
         self.envs.step(actions)
 
+    def show_again(self, rows: slice) -> None:
+        """Take over rows in which, between two steps, other episodes have come to go on."""
+        if isinstance(self.envs, WrappedEnvs):
+            self.envs.show_again(rows)
+
     def check_next_steps(self, count: int) -> None:
         """Check the results of the next ``count`` steps in full."""
         self.envs.check_next_steps(count)
