@@ -156,7 +156,8 @@ def _trainer(
 
         from hookloop.core import derive_seed
         from hookloop.core.global_random import seed_global_random
-        from hookloop.hooks import CheckpointHook, GoalHook, HeartbeatHook, NanGuardHook, ProgressHook
+        from hookloop.display import can_draw
+        from hookloop.hooks import CheckpointHook, DisplayHook, GoalHook, HeartbeatHook, NanGuardHook, ProgressHook
         from hookloop.rl.build import build_trainer
 
     torch.set_num_threads(config.threads)
@@ -166,7 +167,10 @@ def _trainer(
         hooks.append(NanGuardHook(settings.nan_policy))
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
-    if display != "off":
+    if display == "live" or (display == "auto" and can_draw()):
+        about = {"run": folder.name, "recipe": config.recipe, "device": "cpu"}
+        hooks.append(DisplayHook(settings.total_env_steps, **about))
+    elif display != "off":
         style = "json" if display == "json" else "plain"
         hooks.append(ProgressHook(style=style, total_env_steps=settings.total_env_steps))
     wanted = settings.checkpoints

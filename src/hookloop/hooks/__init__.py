@@ -2,6 +2,7 @@
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
 from hookloop.hooks.checkpoint import CheckpointHook
+from hookloop.hooks.display import DisplayHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
@@ -18,6 +19,7 @@ from hookloop.hooks.watchdog import WatchdogHook
 __all__ = [
     "CheckpointHook",
     "CompositeHook",
+    "DisplayHook",
     "GoalHook",
     "GradientStatsHook",
     "HeartbeatHook",
