@@ -168,8 +168,7 @@ def _trainer(
     if settings.stop_at_return is not None:
         hooks.append(GoalHook(settings.stop_at_return))
     if display == "live" or (display == "auto" and can_draw()):
-        about = {"run": folder.name, "recipe": config.recipe, "device": "cpu"}
-        hooks.append(DisplayHook(settings.total_env_steps, **about))
+        hooks.append(DisplayHook(settings.total_env_steps, run=folder.name, recipe=config.recipe, device="cpu"))
     elif display != "off":
         style = "json" if display == "json" else "plain"
         hooks.append(ProgressHook(style=style, total_env_steps=settings.total_env_steps))

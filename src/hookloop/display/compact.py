@@ -29,16 +29,17 @@ def _rows(view: RunView, width: int, glyphs: Glyphs) -> list[tuple[int, Line]]:
         (1, joined((*parts.times(view), epoch), dot)),
         (5, _times(view, dot)),
     ]
-    name_width = min(max(map(len, view.curves), default=0), max(width // 3, 8))
+    curves = view.ordered_curves
+    name_width = min(max(map(len, curves), default=0), max(width // 3, 8))
     letters = max(min(width - name_width - 13, 24), 0)
-    for number, (name, curve) in enumerate(view.curves.items()):
+    for number, (name, curve) in enumerate(curves.items()):
         rows.append((3 if number == 0 else 8, parts.curve_line(name, curve, name_width, letters, glyphs)))
     if view.evaluations:
         rows.append((4, Line().add("evaluation ", LABEL).extend(parts.evaluations(view, glyphs))))
     rows.append((6, Line().add("checkpoint ", LABEL).extend(parts.saved(view))))
     if view.trackers:
         is_well = all(each.is_well for each in view.trackers)
-        rows.append((9 if is_well else 3, Line().add("trackers ", LABEL).extend(parts.trackers(view, glyphs))))
+        rows.append((9 if is_well else 2, Line().add("trackers ", LABEL).extend(parts.trackers(view, glyphs))))
     if view.failures:
         rows.append((1, Line().add("failures ", LABEL).extend(parts.failures(view, glyphs))))
     if view.notes:

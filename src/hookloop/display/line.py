@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime
 
 from hookloop.display.figures import printable
-from hookloop.display.view import RunView
+from hookloop.display.view import RUNNING, RunView
 
 
 def plain_line(view: RunView, when: datetime | None = None) -> str:
@@ -20,7 +20,7 @@ def plain_line(view: RunView, when: datetime | None = None) -> str:
     fields.update(_figures(view))
     if view.hooks:
         fields["hooks"] = f"{view.hooks_share:.1%}"
-    fields.update({name: curve.latest for name, curve in view.curves.items()})
+    fields.update({name: curve.latest for name, curve in view.ordered_curves.items()})
     for each in view.evaluations:
         fields[f"eval/{each.name}"] = f"{each.score:.4g}@{each.step}"
     fields.update({f"failed/{each.hook}": each.count for each in view.failures})
@@ -36,7 +36,7 @@ def json_line(view: RunView, when: datetime | None = None) -> str:
         fields["total_steps"] = view.total_steps
     if view.hooks:
         fields["hooks"] = view.hooks_share
-    fields.update({name: curve.latest for name, curve in view.curves.items()})
+    fields.update({name: curve.latest for name, curve in view.ordered_curves.items()})
     for each in view.evaluations:
         fields[f"eval/{each.name}"] = {"score": each.score, "step": each.step}
     fields.update({f"failed/{each.hook}": each.count for each in view.failures})
@@ -48,8 +48,10 @@ def _figures(view: RunView) -> dict[str, object]:
     found: dict[str, object] = {}
     if view.steps_per_second is not None:
         found["sps"] = round(view.steps_per_second)
-    if view.eta_seconds is not None and math.isfinite(view.eta_seconds):
+    if view.is_ticking and view.eta_seconds is not None and math.isfinite(view.eta_seconds):
         found["eta"] = round(view.eta_seconds)
+    if view.status != RUNNING:
+        found["status"] = view.status
     return found
 
 

@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.segment import ControlType
 
 from hookloop.core.signals import before_leaving
-from hookloop.display.canvas import ASCII, UNICODE, Canvas
+from hookloop.display.canvas import ASCII, UNICODE, Canvas, Line
 from hookloop.display.panel import HINT, draw
 from hookloop.display.streams import logging_through
 from hookloop.display.view import RunView
@@ -71,7 +71,7 @@ class LiveDisplay:
         self._hint = hint
         self._clock = clock
         self._glyphs = ASCII if self.console.options.ascii_only else UNICODE
-        self._view: RunView | None = None
+        self._newest: tuple[int, RunView, float] | None = None
         self._published = self._drawn = 0
         self._error: Exception | None = None
         self._canvas = Canvas([])
@@ -86,10 +86,6 @@ class LiveDisplay:
     def is_running(self) -> bool:
         """Whether the display has the terminal."""
         return self._thread is not None and self._thread.is_alive()
-
-    def now(self) -> float:
-        """Return the time on the clock that views are ticked by."""
-        return self._clock()
 
     def start(self) -> None:
         """Take the terminal; nothing happens if the display has it."""
@@ -119,8 +115,8 @@ class LiveDisplay:
         """Let a view be the one that is drawn, and return its number, for ``has_drawn``."""
         if self._error is not None:
             raise DisplayError(f"The terminal cannot be drawn on any more: {self._error}.") from self._error
-        self._view = view
         self._published += 1
+        self._newest = self._published, view, self._clock()
         return self._published
 
     def has_drawn(self, number: int) -> bool:
@@ -135,7 +131,7 @@ class LiveDisplay:
         self._wakes.set()
         thread.join(_STOP_SECONDS)
         if self._error is None:
-            self._draw_safely()
+            self._draw_safely(is_last=True)
         self._give_back()
 
     def _run(self) -> None:
@@ -146,20 +142,23 @@ class LiveDisplay:
                 return
         self._give_back()
 
-    def _draw_safely(self) -> None:
+    def _draw_safely(self, *, is_last: bool = False) -> None:
         try:
-            self._draw()
+            self._draw(is_last=is_last)
         except (OSError, ValueError) as error:  # the terminal is gone, or its file is closed
             self._error = error
 
-    def _draw(self) -> None:
-        number, view = self._published, self._view
-        if view is None or self._live is None:
+    def _draw(self, *, is_last: bool) -> None:
+        if self._newest is None or self._live is None:
             return
+        number, view, published = self._newest
         look = self.look
         width, height = self.console.size
-        now = view.ticked(self._clock(), None if look is None else look())
+        now = view.ticked(self._clock() - published, None if look is None else look())
         canvas = draw(now, width, height, self._glyphs, self._hint)
+        if not is_last:
+            # For the cursor: the terminal writes ^C there, which at the end of a full line would begin a new one.
+            canvas.lines.append(Line().add(" "))
         if (width, height) != self._size or canvas != self._canvas:
             self._make_room(width)
             self._live.update(canvas, refresh=True)

@@ -59,6 +59,8 @@ def _figures(view: RunView, width: int) -> Line:
 
 def _columns(view: RunView, width: int, most_lines: int, glyphs: Glyphs) -> list[Line]:
     """Return the metrics on the left and where the time goes on the right."""
+    if not parts.phase_shares(view):  # whoever looks from outside may not know
+        return _metric_rows(view, width, most_lines, glyphs)
     left_width = width * 3 // 5 - 2
     right_width = width - left_width - 3
     left = _metric_rows(view, left_width, most_lines, glyphs)
@@ -71,18 +73,17 @@ def _columns(view: RunView, width: int, most_lines: int, glyphs: Glyphs) -> list
 
 
 def _metric_rows(view: RunView, width: int, most_lines: int, glyphs: Glyphs) -> list[Line]:
-    if not view.curves:
+    curves = view.ordered_curves
+    if not curves:
         return [Line().add("no metrics yet", LABEL)]
-    name_width = min(max(len(name) for name in view.curves), max(width * 2 // 5, 10))
+    name_width = min(max(len(name) for name in curves), max(width * 2 // 5, 10))
     letters = max(min(width - name_width - 13, 32), 0)
-    rows = [parts.curve_line(name, curve, name_width, letters, glyphs) for name, curve in view.curves.items()]
+    rows = [parts.curve_line(name, curve, name_width, letters, glyphs) for name, curve in curves.items()]
     return _first(rows, most_lines, "metrics")
 
 
 def _time_rows(view: RunView, width: int, most_lines: int, glyphs: Glyphs) -> list[Line]:
     shares = parts.phase_shares(view)
-    if not shares:
-        return [Line().add("no times yet", LABEL)]
     dearest = parts.hooks_by_cost(view)
     name_width = min(max(len(name) for name in (*shares, *(f"  {name}" for name, _ in dearest))), max(width // 2, 10))
     bar_width = max(min(width - name_width - 10, 24), 0)

@@ -30,7 +30,7 @@ def sparkline(values: Sequence[float], letters: int = SPARK_LETTERS, bars: str =
 class History:
     """The course of a metric in at most ``most_points`` points, each the mean of as many values; NaN is left out."""
 
-    __slots__ = ("_count", "_means", "_mean", "_most_points", "_stride", "latest")
+    __slots__ = ("_count", "_mean", "_means", "_most_points", "_stride", "latest")
 
     def __init__(self, most_points: int = 64) -> None:
         self.latest = math.nan

@@ -93,7 +93,6 @@ class TrainingDisplay:
             eta_seconds=self._pace.eta_seconds(total_steps),
             curves={name: Curve(history.latest, history.points()) for name, history in self._curves.items()},
             notes=dict(self._notes),
-            taken=now,
         )
         self.live.publish(view)
         self._shown = now, current_step

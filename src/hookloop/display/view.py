@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 RUNNING = "running"
 STOPPING = "stopping"
 _TICKING = (RUNNING, STOPPING)
+_PLACES = {"return": 0, "loss": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class RunView:
     """Everything that is shown of a run.
 
     Shares are parts of the time of this attempt, from 0 to 1; phases and hooks do not overlap. None is what is not
-    known. ``taken`` is when the view was made, on a clock of the maker's choice, for ``ticked``.
+    known.
     """
 
     run: str = ""
@@ -99,7 +100,6 @@ class RunView:
     failures: tuple[Failure, ...] = ()
     notes: Mapping[str, object] = field(default_factory=dict[str, object])
     blocks: tuple[Block, ...] = ()
-    taken: float = 0.0
 
     @property
     def is_ticking(self) -> bool:
@@ -118,16 +118,23 @@ class RunView:
         """The part of the time that all hooks take together."""
         return sum(self.hooks.values())
 
-    def ticked(self, now: float, step: int | None = None) -> RunView:
-        """Return the same run a little later: the times run on, and the step is the given one, if it is further."""
+    @property
+    def ordered_curves(self) -> dict[str, Curve]:
+        """The curves as they are shown by everybody: returns first, losses last, each by name."""
+        return {name: self.curves[name] for name in sorted(self.curves, key=_place)}
+
+    def ticked(self, seconds: float, step: int | None = None) -> RunView:
+        """Return the same run some seconds later: the times run on, and the step is the given one, if it is further."""
         if not self.is_ticking:
             return self
-        passed = max(now - self.taken, 0.0)
-        eta = None if self.eta_seconds is None else max(self.eta_seconds - passed, 0.0)
+        eta = None if self.eta_seconds is None else max(self.eta_seconds - seconds, 0.0)
         return replace(
             self,
-            elapsed_seconds=self.elapsed_seconds + passed,
+            elapsed_seconds=self.elapsed_seconds + seconds,
             eta_seconds=eta,
             step=self.step if step is None else max(self.step, step),
-            taken=now,
         )
+
+
+def _place(name: str) -> tuple[int, str]:
+    return _PLACES.get(name.partition("/")[0], 1), name

@@ -156,7 +156,6 @@ class DisplayHook:
             phases=self._phases(ctx),
             notes=self._notes,
             blocks=() if self._blocks is None else tuple(self._blocks()),
-            taken=self._live.now(),
         )
 
     def _take_out_what_is_shown(self, ctx: HookContext) -> None:

@@ -74,7 +74,6 @@ class RunViews:
         phases: Mapping[str, float] | None = None,
         notes: Mapping[str, object] | None = None,
         blocks: tuple[Block, ...] = (),
-        taken: float = 0.0,
     ) -> RunView:
         """Return the run as it is now."""
         state, step = ctx.state, int(ctx.readings[self.clock])
@@ -103,7 +102,6 @@ class RunViews:
             ),
             notes={**_texts(ctx.metrics), **(notes or {})},
             blocks=blocks,
-            taken=taken,
         )
 
     def _forget(self) -> None:
@@ -144,7 +142,7 @@ def _trackers(services: Mapping[str, Any]) -> tuple[TrackerHealth, ...]:
         health = getattr(service, "health", None)
         if not callable(health):
             continue
-        said = health()
+        said: Any = health()
         for each, is_told in said.items() if isinstance(said, Mapping) else ((name, said),):
             error = str(getattr(is_told, "last_error", "") or "")
             dropped = int(getattr(is_told, "dropped", 0))
