@@ -58,7 +58,8 @@ class DisplayHook:
         self.run = run
         self.recipe = recipe
         self.device = device
-        self._live = live if live is not None else LiveDisplay()
+        self._given = live
+        self._live: LiveDisplay | None = live
         self._blocks = blocks
         self._views = RunViews(total_steps, clock, run=run, recipe=recipe, device=device)
         self._watch = Stopwatch()
@@ -74,6 +75,8 @@ class DisplayHook:
         self._notes.clear()
         self._watch = Stopwatch() if ctx.loop is None else Stopwatch(ctx.loop.hooks.time_ns)
         self._views.begin(ctx)
+        # Here and not above: a hook that is only described or copied needs no terminal.
+        self._live = self._given if self._given is not None else LiveDisplay()
         readings, clock = ctx.readings, self._views.clock
         self._live.look = lambda: int(readings[clock])
         self._publish(ctx)
@@ -130,22 +133,26 @@ class DisplayHook:
 
     def on_close(self, ctx: HookContext) -> None:
         """Show how it ended, and give the terminal back."""
-        if not self._live.is_running:
+        live = self._live
+        if live is None or not live.is_running:
             return
         self._status = ctx.outcome or "failed"
         try:
             self._publish(ctx)
         finally:
-            self._live.stop()
+            live.stop()
         self._take_out_what_is_shown(ctx)
 
     def _publish(self, ctx: HookContext) -> None:
+        live = self._live
+        if live is None:  # before training started
+            return
         with ExitStack() as if_it_fails:
-            if_it_fails.callback(self._live.stop)  # a hook that fails may be switched off, and is not told to close
-            self._live.start()
+            if_it_fails.callback(live.stop)  # a hook that fails may be switched off, and is not told to close
+            live.start()
             updates = dict(ctx.state.pending_progress_updates)
             self._notes.update(updates)
-            self._flushing = self._live.publish(self._view(ctx)), updates
+            self._flushing = live.publish(self._view(ctx)), updates
             self._published_seconds = ctx.state.clocks.seconds
             if_it_fails.pop_all()
 
@@ -159,7 +166,7 @@ class DisplayHook:
         )
 
     def _take_out_what_is_shown(self, ctx: HookContext) -> None:
-        if self._flushing is not None and self._live.has_drawn(self._flushing[0]):
+        if self._live is not None and self._flushing is not None and self._live.has_drawn(self._flushing[0]):
             take_out(ctx, self._flushing[1])
             self._flushing = None
 
