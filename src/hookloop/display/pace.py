@@ -6,6 +6,7 @@ from collections import deque
 
 SPEED_SECONDS = 10.0
 ETA_SECONDS = 60.0
+_LEAST_SECONDS = 0.05  # over less than that a speed says nothing
 _SAMPLES = 240
 
 
@@ -24,7 +25,7 @@ class Pace:
         self._samples.append((seconds, step))
 
     def speed(self, over_seconds: float = SPEED_SECONDS) -> float | None:
-        """Return steps per second over the latest seconds; None before any time has passed."""
+        """Return steps per second over the latest seconds; None before enough time has passed."""
         if len(self._samples) < 2:
             return None
         now, step = self._samples[-1]
@@ -32,7 +33,7 @@ class Pace:
         then, before = next(
             (sample for sample in reversed(self._samples) if now - sample[0] >= over_seconds), self._samples[0]
         )
-        return (step - before) / (now - then) if now > then else None
+        return (step - before) / (now - then) if now - then >= _LEAST_SECONDS else None
 
     def eta_seconds(self, total: float | None) -> float | None:
         """Return the time left until ``total``, at the speed of the last minute; None if that is not known."""

@@ -10,7 +10,7 @@ from hookloop.core.clocks import ENV_STEPS
 from hookloop.display import Block, LiveDisplay, RunView
 from hookloop.display.view import RUNNING, STOPPING
 from hookloop.hooks.progress import take_out
-from hookloop.hooks.run_views import RunViews
+from hookloop.hooks.run_views import LEAST_SECONDS, RunViews
 from hookloop.monitoring.stopwatch import Stopwatch
 
 COLLECT, TRAIN, EVALUATE = "collect", "train", "evaluate"
@@ -173,7 +173,7 @@ class DisplayHook:
     def _phases(self, ctx: HookContext) -> dict[str, float]:
         """Return the shares of the phases, without the hooks that are called within them."""
         elapsed = self._views.elapsed_here(ctx)
-        if elapsed <= 0:
+        if elapsed < LEAST_SECONDS:
             return {}
         seconds = {name: self._watch.seconds(name) for name in self._watch.names}
         own: dict[str, float] = {}

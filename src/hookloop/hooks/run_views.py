@@ -12,6 +12,7 @@ from hookloop.display.view import RUNNING
 
 Plain = Any
 
+LEAST_SECONDS = 0.5  # before that a share says nothing
 _MOST_CURVES = 100
 
 
@@ -35,6 +36,7 @@ class RunViews:
         self._forget()
         clocks = ctx.state.clocks
         self._begun_seconds = clocks.refresh_seconds()
+        self._costs_before = _costs(ctx)  # of the restore, which is over
         self._pace.add(self._begun_seconds, ctx.readings[self.clock])
         self._about.update(num_envs=_num_envs(ctx), parameters=_parameters(ctx))
         restored = getattr(ctx.services.get("checkpoints"), "restored", None)
@@ -106,6 +108,7 @@ class RunViews:
 
     def _forget(self) -> None:
         self._begun_seconds = 0.0
+        self._costs_before: dict[str, int] = {}
         self._pace = Pace()
         self._curves: dict[str, History] = {}
         self._evaluations: dict[str, Evaluation] = {}
@@ -113,14 +116,11 @@ class RunViews:
         self._checkpoint: SavedCheckpoint | None = None
 
     def _hook_shares(self, ctx: HookContext) -> dict[str, float]:
-        elapsed_ns = self.elapsed_here(ctx) * 1e9
-        if ctx.loop is None or elapsed_ns <= 0:
+        elapsed = self.elapsed_here(ctx)
+        if elapsed < LEAST_SECONDS:
             return {}
-        found: dict[str, float] = {}
-        for cost in ctx.loop.hooks.costs():
-            if cost.total_ns:
-                found[cost.hook] = found.get(cost.hook, 0.0) + cost.total_ns / elapsed_ns
-        return found
+        before = self._costs_before
+        return {hook: max(total_ns - before.get(hook, 0), 0) / 1e9 / elapsed for hook, total_ns in _costs(ctx).items()}
 
     def _scores(self, ctx: HookContext, step: int) -> tuple[Evaluation, ...]:
         at = step if self._evaluated_step is None else self._evaluated_step
@@ -133,6 +133,15 @@ class RunViews:
             best, best_step = (score, at) if known is None or score >= known.best else (known.best, known.best_step)
             self._evaluations[name] = Evaluation(name, score, at, best, best_step)
         return tuple(self._evaluations.values())
+
+
+def _costs(ctx: HookContext) -> dict[str, int]:
+    """Return the nanoseconds that each hook has taken so far in this process."""
+    found: dict[str, int] = {}
+    for cost in ctx.loop.hooks.costs() if ctx.loop is not None else ():
+        if cost.total_ns:
+            found[cost.hook] = found.get(cost.hook, 0) + cost.total_ns
+    return found
 
 
 def _trackers(services: Mapping[str, Any]) -> tuple[TrackerHealth, ...]:
