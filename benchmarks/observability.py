@@ -1,4 +1,4 @@
-"""Measure what it costs to observe a run: the statistics store, for its caller and for its readers.
+"""Measure what it costs to observe a run: the statistics store, for its caller and for its readers, and the display.
 
 Run ``python benchmarks/observability.py [--quick] [--json FILE]`` with hookloop importable.
 
@@ -9,6 +9,9 @@ Run ``python benchmarks/observability.py [--quick] [--json FILE]`` with hookloop
 - Logged, writer idle: what a call takes from training, per row, when the thread has nothing to do.
 - Logged, writer busy: the same at a pace of one call per millisecond, while the thread commits every 10 ms; by call.
 - Read: how long another process waits for the newest value of every metric and for one whole curve, while a run writes.
+- Display: the processor time of the thread that draws, as a share of one core, on a pseudo-terminal, wide and small,
+  four times per second with every figure changed each time; the floor is a display to which nothing is published.
+  Beside it, what the hook takes from training: per epoch that shows nothing, and per view.
 
 A target is met by the median of the rounds.
 """
@@ -16,24 +19,37 @@ A target is met by the median of the rounds.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
+import pty
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from _measure import describe_environment, print_environment, write_json
+from rich.console import Console
 
+from hookloop import TrainingLoop
+from hookloop.display import Curve, LiveDisplay, RunView, SavedCheckpoint, TrackerHealth
+from hookloop.hooks import DisplayHook
 from hookloop.stats import StatsReader, StatsStore
+from hookloop.testing import ToyWorkload
 
 METRICS = 20
 RUN = "bench"
 TARGET_ROWS_PER_S = 100_000
 TARGET_CALLER_US = 2.0
+TARGET_DISPLAY_SHARE = 0.03
+SIZES = {"wide": (160, 50), "small": (80, 24)}
 
 
 def row_of(epoch: int) -> dict[str, Any]:
@@ -124,6 +140,93 @@ def read_from_here(path: Path, reads: int) -> dict[str, float]:
     return found
 
 
+def view_of(number: int) -> RunView:
+    """Return a view of a run of the recipe cartpole, with other figures than the one before."""
+    points = tuple(float((step * 7 + number) % 13) for step in range(64))
+    return RunView(
+        run="bench", recipe="cartpole", device="cpu", num_envs=64, parameters=9155, epoch=number, step=number * 2048,
+        total_steps=10**8, steps_per_second=80_000.0 + number, elapsed_seconds=float(number), eta_seconds=1e4 - number,
+        phases={"collect": 0.4 + number % 9 / 100, "train": 0.5}, checkpoint=SavedCheckpoint(f"step-{number}", 1, 0.0),
+        hooks={f"hook_{each}": (number + each) % 7 / 500 for each in range(9)},
+        curves={f"loss/ppo/metric_{each}": Curve(number / (each + 1), points) for each in range(8)},
+        trackers=(TrackerHealth("stats"), TrackerHealth("wandb", False, number, 0, "offline")),
+    )  # fmt: skip
+
+
+def display(seconds: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, (width, height) in SIZES.items():
+        found[f"floor_percent_{name}"] = 100 * drawn(width, height, seconds, publishes=False)
+        found[f"thread_percent_{name}"] = 100 * drawn(width, height, seconds, publishes=True)
+    found.update(shown_by_hook(3_000))
+    found["whole_percent"] = found["thread_percent_wide"] + 4 * found["hook_us_per_view"] / 1e4
+    return found
+
+
+def drawn(width: int, height: int, seconds: float, *, publishes: bool) -> float:
+    """Return the share of one core that the thread takes."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    reader = threading.Thread(target=lambda: read_all(ours), daemon=True)
+    reader.start()
+    with os.fdopen(theirs, "w") as terminal:
+        console = Console(file=terminal, force_terminal=True, width=width, height=height, color_system="256")
+        live = LiveDisplay(console)
+        live.start()
+        began, number = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            number += 1
+            if publishes:
+                live.publish(view_of(number))
+            time.sleep(0.1)
+        share = live.cpu_seconds / (time.perf_counter() - began)
+        live.stop()
+    reader.join(1)
+    os.close(ours)
+    return share
+
+
+def read_all(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 65536):
+            pass
+    except OSError:  # nobody holds the other side any more
+        return
+
+
+class Unseen(LiveDisplay):
+    """Takes views, and draws nothing."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def publish(self, view: RunView) -> int:
+        return 1
+
+
+def shown_by_hook(epochs: int) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, interval_seconds in (("hook_us_per_epoch", 1e9), ("hook_us_per_view", 0.0)):
+        hook = DisplayHook(10**9, live=Unseen(Console(file=open(os.devnull, "w"))))  # noqa: SIM115  # for the process
+        hook.interval_seconds = interval_seconds
+        loop = TrainingLoop(EightMetrics(epochs), [hook, *(Idle() for _ in range(8))])
+        loop.run()
+        spent = sum(cost.total_ns for cost in loop.hooks.costs() if cost.hook == "DisplayHook")
+        found[name] = spent / 1e3 / epochs
+    return found
+
+
+class EightMetrics(ToyWorkload):
+    def run_epoch(self, loop: TrainingLoop) -> None:
+        super().run_epoch(loop)
+        loop.context.metrics = {f"loss/ppo/metric_{each}": loop.clocks.epochs / (each + 1) for each in range(8)}
+
+
+class Idle:
+    def on_epoch_start(self) -> None: ...
+    def on_minibatch_end(self) -> None: ...
+    def on_epoch_end(self) -> None: ...
+
+
 def median_of(rounds: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
 
@@ -135,11 +238,12 @@ def measured(*, is_quick: bool) -> dict[str, dict[str, float]]:
         "logged_idle": lambda folder: logged_idle(folder, calls),
         "logged_busy": lambda folder: logged_busy(folder, 500 if is_quick else 3_000),
         "read": lambda folder: read(folder, 50 if is_quick else 300),
+        "display": lambda _folder: display(5.0 if is_quick else 20.0),
     }
     found: dict[str, dict[str, float]] = {}
     for name, part in parts.items():
         taken: list[dict[str, float]] = []
-        for _ in range(rounds if name in ("written", "logged_idle") else 1):
+        for _ in range(rounds if name in ("written", "logged_idle", "display") else 1):
             with tempfile.TemporaryDirectory() as folder:
                 taken.append(part(Path(folder)))
         found[name] = median_of(taken)
@@ -149,10 +253,12 @@ def measured(*, is_quick: bool) -> dict[str, dict[str, float]]:
 def verdicts(figures: dict[str, dict[str, float]]) -> list[tuple[str, str, float, bool]]:
     rows, rows_cpu = figures["written"]["rows_per_s"], figures["written"]["rows_per_cpu_s"]
     caller = figures["logged_idle"]["us_per_row"]
+    percent, limit = figures["display"]["whole_percent"], 100 * TARGET_DISPLAY_SHARE
     return [
         ("rows written per second, durable", f">= {TARGET_ROWS_PER_S:,}", rows, rows >= TARGET_ROWS_PER_S),
         ("the same per second of processor time", f">= {TARGET_ROWS_PER_S:,}", rows_cpu, rows_cpu >= TARGET_ROWS_PER_S),
         ("microseconds per logged row, writer idle", f"<= {TARGET_CALLER_US}", caller, caller <= TARGET_CALLER_US),
+        ("percent of one core for the display", f"<= {limit:g}", percent, percent <= limit),
     ]
 
 

@@ -51,6 +51,7 @@ class TrainingDisplay:
         self._pace = Pace()
         self._curves: dict[str, History] = {}
         self._notes: dict[str, object] = {}
+        self._view: RunView | None = None
         self._shown: tuple[float, int] | None = None
 
     def get_context_manager(self) -> AbstractContextManager[Self]:
@@ -65,6 +66,9 @@ class TrainingDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._view is not None and self.live.is_running:
+            ended = "completed" if error is None else "interrupted" if kind is KeyboardInterrupt else "failed"
+            self.live.publish(replace(self._view, status=ended, elapsed_seconds=self._clock() - self._began))
         self.live.stop()
 
     def update_progress(
@@ -83,7 +87,7 @@ class TrainingDisplay:
         elapsed = now - self._began
         self._pace.add(elapsed, current_step)
         self._take(updates)
-        view = replace(
+        self._view = replace(
             self._about,
             step=current_step,
             total_steps=total_steps,
@@ -94,7 +98,7 @@ class TrainingDisplay:
             curves={name: Curve(history.latest, history.points()) for name, history in self._curves.items()},
             notes=dict(self._notes),
         )
-        self.live.publish(view)
+        self.live.publish(self._view)
         self._shown = now, current_step
         return True
 

@@ -229,21 +229,28 @@ def test_numbers_become_curves_and_anything_else_is_a_note(terminal: Terminal) -
 
     text = terminal.screen.text
     assert "mine" in text
+    assert "─ completed ─" in text
     assert "50 of 100 steps" in text
     assert "50 steps/s" in text
     assert "█▁" in text
     assert "opponent pool-7" in text
 
 
-def test_an_error_in_the_block_gives_the_terminal_back(terminal: Terminal) -> None:
+def test_an_error_in_the_block_gives_the_terminal_back_and_says_so(terminal: Terminal) -> None:
     training = Training(terminal)
-    with in_front_of(terminal):
-        with pytest.raises(RuntimeError, match="engine died"), training.display.get_context_manager() as display:
+
+    def train() -> None:
+        with training.display.get_context_manager() as display:
             display.update_progress(1, 10)
             raise RuntimeError("engine died")
+
+    with in_front_of(terminal):
+        with pytest.raises(RuntimeError, match="engine died"):
+            train()
         assert sys.stdout is terminal
 
     assert terminal.screen.is_cursor_shown
+    assert "─ failed ─" in terminal.screen.text
 
 
 def test_a_view_ticks_only_while_its_run_does() -> None:
