@@ -94,6 +94,7 @@ class WatchedRun:
             self._attempt = attempt["attempt"]
         self._read_curves(reader, run_id)
         total_steps = _setting(self._config, "total_env_steps")
+        events = reader.events(run_id)
         return {
             **self._at,
             "attempt": attempt["attempt"],
@@ -102,8 +103,8 @@ class WatchedRun:
             "curves": {name: Curve(history.latest, history.points()) for name, history in self._curves.items()},
             "evaluations": _evaluations(reader.evaluations(run_id)),
             "checkpoint": _checkpoint(reader.checkpoints(run_id)),
-            "failures": _failures(reader, run_id),
-            "reason": _stop_reason(reader.events(run_id), attempt),
+            "failures": _failures(events, reader.hook_failures(run_id)),
+            "reason": _stop_reason(events, attempt),
             "phases": _phases(reader, run_id),
             "hooks": self._hooks(reader.hook_costs(run_id), attempt),
         }
@@ -177,14 +178,14 @@ def _checkpoint(rows: list[Row]) -> SavedCheckpoint | None:
     return SavedCheckpoint(rows[-1]["name"], rows[-1]["env_steps"], rows[-1]["seconds"]) if rows else None
 
 
-def _failures(reader: StatsReader, run_id: str) -> tuple[Failure, ...]:
+def _failures(events: list[Row], summed_up: list[Row]) -> tuple[Failure, ...]:
     """Return the failures of hooks: as the attempt summed them up, or one by one while it lasts."""
     found: dict[str, Failure] = {}
-    for row in reader.events(run_id):
+    for row in events:
         if row["what"] == "hook_error":
             before = found.get(row["who"])
             found[row["who"]] = Failure(row["who"], 1 if before is None else before.count + 1, row["why"])
-    for row in reader.hook_failures(run_id):
+    for row in summed_up:
         found[row["hook"]] = Failure(row["hook"], row["count"], row["last_error"], bool(row["is_disabled"]))
     return tuple(found.values())
 
