@@ -42,7 +42,8 @@ class LiveDisplay:
     """Draws a run on a terminal, from a thread of its own, so that nobody waits for the terminal.
 
     What is printed or logged meanwhile appears above the panel. ``stop`` draws a last time, leaves the panel where it
-    is, and gives the terminal back; so does the end of the process. A terminal that is gone ends the display alone.
+    is, and gives the terminal back; so does the end of the process. A terminal that is gone ends the display, for
+    good, and nothing else.
 
     Args:
         console: Where to draw; the standard output by default.
@@ -88,10 +89,9 @@ class LiveDisplay:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Take the terminal; nothing happens if the display has it."""
-        if self._thread is not None:
+        """Take the terminal; nothing happens if the display has it, or has lost it for good."""
+        if self._thread is not None or self._error is not None:
             return
-        self._error = None
         self._wakes.clear()
         self._live = Live(
             Canvas([]),
@@ -181,8 +181,9 @@ class LiveDisplay:
             self._open.close()
         except (OSError, ValueError) as error:
             self._error = error
-        if self._error is not None:
+        if self._error is not None and self._live is not None:
             log.warning("the display ended, and the run goes on: %s", self._error)
+        self._live = None
 
     def _show_cursor(self) -> None:
         """Leave a usable terminal behind, without a lock, and without waiting for a terminal that is held."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hookloop.core import HookContext
@@ -148,15 +148,16 @@ def _trackers(services: Mapping[str, Any]) -> tuple[TrackerHealth, ...]:
     """Return how every service is that can say it; one service may speak for several places."""
     found: list[TrackerHealth] = []
     for name, service in services.items():
-        health = getattr(service, "health", None)
+        health: Callable[[], Any] | None = getattr(service, "health", None)
         if not callable(health):
             continue
-        said: Any = health()
-        for each, is_told in said.items() if isinstance(said, Mapping) else ((name, said),):
-            error = str(getattr(is_told, "last_error", "") or "")
-            dropped = int(getattr(is_told, "dropped", 0))
-            is_well = bool(getattr(is_told, "is_well", not error and not dropped))
-            found.append(TrackerHealth(each, is_well, int(getattr(is_told, "queued", 0)), dropped, error))
+        said = health()
+        told: dict[str, Any] = dict(said) if isinstance(said, Mapping) else {name: said}
+        for place, how in told.items():
+            error = str(getattr(how, "last_error", "") or "")
+            dropped = int(getattr(how, "dropped", 0))
+            is_well = bool(getattr(how, "is_well", not error and not dropped))
+            found.append(TrackerHealth(place, is_well, int(getattr(how, "queued", 0)), dropped, error))
     return tuple(found)
 
 
@@ -170,5 +171,5 @@ def _num_envs(ctx: HookContext) -> int | None:
 
 
 def _parameters(ctx: HookContext) -> int | None:
-    parameters = getattr(ctx.model, "parameters", None)
+    parameters: Callable[[], Any] | None = getattr(ctx.model, "parameters", None)
     return sum(each.numel() for each in parameters()) if callable(parameters) else None

@@ -152,7 +152,9 @@ def test_nothing_is_written_while_nothing_changes(terminal: Terminal) -> None:
     live.stop()
 
 
-def test_a_terminal_that_is_gone_ends_the_display_and_says_so_to_whoever_publishes(terminal: Terminal) -> None:
+def test_a_terminal_that_is_gone_ends_the_display_for_good_and_says_so_to_whoever_publishes(
+    terminal: Terminal, caplog: pytest.LogCaptureFixture
+) -> None:
     live = LiveDisplay(console_on(terminal))
     live.start()
     shown(live, RunView(step=1))
@@ -165,6 +167,11 @@ def test_a_terminal_that_is_gone_ends_the_display_and_says_so_to_whoever_publish
         live.publish(RunView(step=3))
     terminal.error = None
     live.stop()
+    live.start()
+    assert not live.is_running
+    assert [record.message for record in caplog.records] == [
+        "the display ended, and the run goes on: [Errno 5] Input/output error"
+    ]
 
 
 def test_it_can_be_started_again_and_stopped_twice(terminal: Terminal) -> None:
