@@ -63,19 +63,22 @@ class Session:
             self._pending = self._pending[len(whole[0].encode()) :]
         return bool(found)
 
-    def wait_until(self, is_so: Callable[[], object]) -> None:
+    def wait_until(self, is_so: Callable[[], object], *, meanwhile: Session | None = None) -> None:
+        """Read until something is to be seen, and what another program writes meanwhile, as its terminal would."""
         until = time.monotonic() + PATIENCE_SECONDS
         while not is_so():
-            assert self.read(0.1), f"the program ended:\n{self.screen.text}"
+            assert self.read(0.02), f"the program ended:\n{self.screen.text}"
+            assert meanwhile is None or meanwhile.read(0.02), f"the other program ended:\n{meanwhile.screen.text}"
             assert time.monotonic() < until, self.screen.text
 
     def press(self, keys: bytes) -> None:
         os.write(self._descriptor, keys)
 
-    def end(self) -> int:
+    def end(self, *, meanwhile: Session | None = None) -> int:
         """Read to the end, and return the exit code."""
         until = time.monotonic() + PATIENCE_SECONDS
-        while self.read(0.1):
+        while self.read(0.02):
+            assert meanwhile is None or meanwhile.read(0.02), f"the other program ended:\n{meanwhile.screen.text}"
             assert time.monotonic() < until, self.screen.text
         self.screen.write(self._pending.decode("utf-8", errors="replace"))
         return self.process.wait(PATIENCE_SECONDS)
@@ -120,21 +123,24 @@ def test_a_wide_terminal_shows_a_panel_that_lives_and_ctrl_c_leaves_a_clean_term
 
     watcher = Session("watch", "mine", width=120, height=30, cwd=tmp_path)
     sessions.append(watcher)
-    watcher.wait_until(lambda: steps_on(watcher.screen.text) > before and "╯" in watcher.screen.text)
+    watcher.wait_until(lambda: steps_on(watcher.screen.text) > before and "╯" in watcher.screen.text, meanwhile=session)
     assert watcher.screen.lines[0].startswith("╭─ mine · cartpole ──")
     assert "q leaves, and the run goes on" in watcher.screen.text
     watcher.press(b"q")
-    assert watcher.end() == 0
+    assert watcher.end(meanwhile=session) == 0
     assert watcher.screen.is_cursor_shown
     assert session.process.poll() is None  # the run goes on
 
+    # Ctrl-C makes a terminal drop what it has not shown yet, so it is pressed when all is shown.
+    before = steps_on(session.screen.text)
+    session.wait_until(lambda: steps_on(session.screen.text) > before and session.screen.text.rstrip().endswith("╯"))
     session.press(b"\x03")
     assert session.end() == 130
 
     screen = session.screen
     assert screen.is_cursor_shown
     assert screen.unknown == []
-    assert sum(line.startswith("╭") for line in screen.lines) == 1
+    assert sum(line.startswith("╭") for line in screen.lines) == 1, screen.text
     assert "interrupted (received SIGINT)" in screen.text
     assert screen.lines[-1].startswith("  look     hookloop checkpoints") or screen.lines[-1] == ""
     result = json.loads((tmp_path / "runs" / "mine" / "result.json").read_text())

@@ -29,6 +29,7 @@ log = logging.getLogger("hookloop.display")
 
 MOST_PER_SECOND = 4.0
 _STOP_SECONDS = 2.0
+_ECHO = "^C"  # the terminal writes it wherever the cursor is, also within a line; a full one would become two
 _CURSOR_BACK = b"\x1b[?25h\r\n"
 
 
@@ -155,10 +156,9 @@ class LiveDisplay:
         look = self.look
         width, height = self.console.size
         now = view.ticked(self._clock() - published, None if look is None else look())
-        canvas = draw(now, width, height, self._glyphs, self._hint)
+        canvas = draw(now, max(width - len(_ECHO), 1), height, self._glyphs, self._hint)
         if not is_last:
-            # For the cursor: the terminal writes ^C there, which at the end of a full line would begin a new one.
-            canvas.lines.append(Line().add(" "))
+            canvas.lines.append(Line().add(" "))  # for the cursor
         if (width, height) != self._size or canvas != self._canvas:
             self._make_room(width)
             self._live.update(canvas, refresh=True)

@@ -9,7 +9,7 @@ from hookloop.display.canvas import FRAME, LABEL, STRONG, UNICODE, Canvas, Glyph
 from hookloop.display.compact import compact
 from hookloop.display.view import RunView
 
-LEAST_WIDTH = 100
+LEAST_WIDTH = 98
 LEAST_HEIGHT = 16
 MOST_WIDTH = 160  # a wider one is harder to read
 HINT = "Ctrl-C saves and stops, twice leaves at once"
