@@ -141,7 +141,8 @@ def trackers(view: RunView, glyphs: Glyphs) -> Line:
     """Return how writing goes, place by place."""
     found: list[Line] = []
     for each in view.trackers:
-        line = Line().add(f"{each.name} ").add("ok" if each.is_well else "failing", GOOD if each.is_well else BAD)
+        state = each.state or ("ok" if each.is_well else "failing")
+        line = Line().add(f"{each.name} ").add(state, GOOD if each.is_well else BAD)
         if each.queued and not each.is_well:
             line.add(f", {count(each.queued)} queued", ATTENTION)
         if each.dropped:

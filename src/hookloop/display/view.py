@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 RUNNING = "running"
 STOPPING = "stopping"
 _TICKING = (RUNNING, STOPPING)
-_PLACES = {"return": 0, "loss": 2}
+_PLACES = {"return": 0, "loss": 2, "losses": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class TrackerHealth:
     queued: int = 0
     dropped: int = 0
     last_error: str = ""
+    state: str = ""
+    """What it calls its state itself, such as ``behind``."""
 
 
 @dataclass(frozen=True, slots=True)

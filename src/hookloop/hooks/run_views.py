@@ -152,12 +152,12 @@ def _trackers(services: Mapping[str, Any]) -> tuple[TrackerHealth, ...]:
         if not callable(health):
             continue
         said = health()
-        told: dict[str, Any] = dict(said) if isinstance(said, Mapping) else {name: said}
-        for place, how in told.items():
-            error = str(getattr(how, "last_error", "") or "")
+        for how in said if isinstance(said, list) else [said]:
+            error, state = str(getattr(how, "last_error", "")), str(getattr(how, "state", ""))
             dropped = int(getattr(how, "dropped", 0))
-            is_well = bool(getattr(how, "is_well", not error and not dropped))
-            found.append(TrackerHealth(place, is_well, int(getattr(how, "queued", 0)), dropped, error))
+            queued = int(getattr(how, "queued", getattr(how, "epochs_behind", 0)))
+            is_well = not error and not dropped and state in ("", "ok")
+            found.append(TrackerHealth(str(getattr(how, "name", name)), is_well, queued, dropped, error, state))
     return tuple(found)
 
 

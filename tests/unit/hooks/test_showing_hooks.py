@@ -292,13 +292,14 @@ def test_failures_of_hooks_scores_services_and_blocks_are_in_the_view() -> None:
 
     @dataclass
     class Health:
-        queued: int = 312
-        dropped: int = 0
-        last_error: str = "offline"
+        name: str = "wandb"
+        state: str = "behind"
+        epochs_behind: int = 312
+        last_error: str = ""
 
     class Service:
         def health(self):
-            return {"wandb": Health()}
+            return [Health()]
 
     class Fails:
         on_error = "warn"
@@ -316,7 +317,8 @@ def test_failures_of_hooks_scores_services_and_blocks_are_in_the_view() -> None:
     view = display.views[-1]
     assert (view.failures[0].hook, view.failures[0].count) == ("Fails", 3)
     assert (view.evaluations[0].score, view.evaluations[0].best) == (7.0, 9.0)
-    assert (view.trackers[0].name, view.trackers[0].is_well, view.trackers[0].queued) == ("wandb", False, 312)
+    tracker = view.trackers[0]
+    assert (tracker.name, tracker.is_well, tracker.queued, tracker.state) == ("wandb", False, 312, "behind")
     assert view.blocks == (Block("board", ("X",)),)
 
 
