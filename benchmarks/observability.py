@@ -1,4 +1,4 @@
-"""Measure what it costs to observe a run: the statistics store, for its caller and its readers, and trackers.
+"""Measure what it costs to observe a run: the statistics, for their caller and their readers, trackers, the display.
 
 Run ``python benchmarks/observability.py [--quick] [--json FILE]`` with hookloop importable.
 
@@ -13,6 +13,9 @@ Run ``python benchmarks/observability.py [--quick] [--json FILE]`` with hookloop
   one that writes metrics.jsonl. Runs take turns, forwards and backwards; each is divided by the run without a tracker
   of the same turn, once by the clock and once by the processor time of the whole process. A second run without a
   tracker gives the noise floor. Trackers look 20 times a second here, not once.
+- Display: the processor time of the thread that draws, as a share of one core, on a pseudo-terminal, wide and small,
+  four times per second with every figure changed each time; the floor is a display to which nothing is published.
+  Beside it, what the hook takes from training: per epoch that shows nothing, and per view.
 
 A target is met by the median of the rounds. A hung tracker costs nothing that can be measured if the median of its
 ratios is below the 95th percentile of those of the noise floor.
@@ -22,29 +25,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from _display_cost import display
 from _measure import describe_environment, print_environment, write_json
+from _tracker_cost import tracked
 
-from hookloop import HookContext, TrainingLoop
-from hookloop.hooks import StatsHook, TrackerHook
-from hookloop.stats import StatsClient, StatsReader, StatsStore
-from hookloop.testing import ToyWorkload
-from hookloop.trackers import JsonlTracker, Tracker
+from hookloop.stats import StatsReader, StatsStore
 
 METRICS = 20
 RUN = "bench"
 TARGET_ROWS_PER_S = 100_000
 TARGET_CALLER_US = 2.0
+TARGET_DISPLAY_SHARE = 0.03
 
 
 def row_of(epoch: int) -> dict[str, Any]:
@@ -135,78 +135,6 @@ def read_from_here(path: Path, reads: int) -> dict[str, float]:
     return found
 
 
-class Silent:
-    """A tracker that hangs until it may go, or fails at once."""
-
-    def __init__(self, may_go: threading.Event | None = None) -> None:
-        self._may_go = may_go
-
-    def open(self, run: object) -> int:
-        return 0
-
-    def log(self, epochs: object) -> None:
-        if self._may_go is None:
-            raise ConnectionError("nobody there")
-        self._may_go.wait()
-
-    def finish(self, outcome: str) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class Stamps:
-    """Notes when the first and the last epoch ended."""
-
-    stage = "evaluate"
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[float, float]] = []
-
-    def on_epoch_end(self, ctx: HookContext) -> None:
-        self.taken.append((time.perf_counter(), time.process_time()))
-
-
-def epoch_us(folder: Path, trackers: dict[str, Tracker], epochs: int) -> tuple[float, float]:
-    stats, stamps = folder / "stats.sqlite", Stamps()
-    folder.mkdir()
-    hooks = [
-        stamps,
-        StatsHook(StatsClient(stats, run_id=RUN, flush_seconds=0.05)),
-        TrackerHook(trackers, stats_url=stats, run_id=RUN, finish_seconds=0.0, interval_seconds=0.05),
-    ]
-    TrainingLoop(ToyWorkload(epochs, steps_per_epoch=64, num_envs=8), hooks).run()
-    (began, began_cpu), (ended, ended_cpu) = stamps.taken[0], stamps.taken[-1]
-    return (ended - began) * 1e6 / (epochs - 1), (ended_cpu - began_cpu) * 1e6 / (epochs - 1)
-
-
-def tracked(folder: Path, turns: int, epochs: int) -> dict[str, float]:
-    logging.getLogger("hookloop.trackers").setLevel(logging.ERROR)  # that they fail is what is wanted
-    may_go = threading.Event()
-    contenders: dict[str, Callable[[Path], dict[str, Tracker]]] = {
-        "none": lambda run: {},
-        "none_again": lambda run: {},
-        "hung": lambda run: {"silent": Silent(may_go)},
-        "failing": lambda run: {"silent": Silent()},
-        "jsonl": lambda run: {"jsonl": JsonlTracker(run)},
-    }
-    epoch_us(folder / "warm", {}, epochs)
-    taken: list[dict[str, tuple[float, float]]] = []
-    for turn in range(turns):
-        names = list(contenders) if turn % 2 == 0 else list(reversed(contenders))
-        taken.append({name: epoch_us(folder / f"{turn}-{name}", contenders[name](folder), epochs) for name in names})
-    may_go.set()
-    found = {"us_per_epoch": statistics.median(each["none"][0] for each in taken)}
-    for name in list(contenders)[1:]:
-        for place, suffix in enumerate(("", "_cpu")):
-            ratios = [each[name][place] / each["none"][place] for each in taken]
-            found[f"{name}{suffix}"] = statistics.median(ratios)
-            if name == "none_again":
-                found[f"noise_high{suffix}"] = statistics.quantiles(ratios, n=20)[-1]
-    return found
-
-
 def median_of(rounds: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
 
@@ -219,11 +147,12 @@ def measured(*, is_quick: bool) -> dict[str, dict[str, float]]:
         "logged_busy": lambda folder: logged_busy(folder, 500 if is_quick else 3_000),
         "read": lambda folder: read(folder, 50 if is_quick else 300),
         "tracked": lambda folder: tracked(folder, 8 if is_quick else 60, 100 if is_quick else 250),
+        "display": lambda _folder: display(5.0 if is_quick else 20.0),
     }
     found: dict[str, dict[str, float]] = {}
     for name, part in parts.items():
         taken: list[dict[str, float]] = []
-        for _ in range(rounds if name in ("written", "logged_idle") else 1):
+        for _ in range(rounds if name in ("written", "logged_idle", "display") else 1):
             with tempfile.TemporaryDirectory() as folder:
                 taken.append(part(Path(folder)))
         found[name] = median_of(taken)
@@ -235,12 +164,14 @@ def verdicts(figures: dict[str, dict[str, float]]) -> list[tuple[str, str, float
     caller = figures["logged_idle"]["us_per_row"]
     hung, high = figures["tracked"]["hung"], figures["tracked"]["noise_high"]
     hung_cpu, high_cpu = figures["tracked"]["hung_cpu"], figures["tracked"]["noise_high_cpu"]
+    percent, limit = figures["display"]["whole_percent"], 100 * TARGET_DISPLAY_SHARE
     return [
         ("rows written per second, durable", f">= {TARGET_ROWS_PER_S:,}", rows, rows >= TARGET_ROWS_PER_S),
         ("the same per second of processor time", f">= {TARGET_ROWS_PER_S:,}", rows_cpu, rows_cpu >= TARGET_ROWS_PER_S),
         ("microseconds per logged row, writer idle", f"<= {TARGET_CALLER_US}", caller, caller <= TARGET_CALLER_US),
         ("epoch with a hung tracker / with none", f"<= {high:.3f}", hung, hung <= high),
         ("the same by processor time", f"<= {high_cpu:.3f}", hung_cpu, hung_cpu <= high_cpu),
+        ("percent of one core for the display", f"<= {limit:g}", percent, percent <= limit),
     ]
 
 

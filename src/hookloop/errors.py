@@ -84,6 +84,10 @@ class HeartbeatError(HookloopError, ValueError):
     """A file is not the heartbeat of a run."""
 
 
+class DisplayError(HookloopError, OSError):
+    """A display cannot draw: its terminal is gone."""
+
+
 class RunLockedError(HookloopError, RuntimeError):
     """Another process holds the lock of the run's folder."""
 

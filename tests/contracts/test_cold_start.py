@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hookloop.cli.run_folder import RunConfig, RunFolder
+
 HEAVY = ("torch", "numpy", "gymnasium", "sqlalchemy", "pydantic", "yaml", "rich", "cyclopts")
 
 
@@ -41,10 +43,19 @@ def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
      ["config", "cartpole"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"],
-     ["watchdog", "--help"], ["sync", "--help"]],
+     ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")
+
+    assert not loaded & {"torch", "numpy", "gymnasium"}
+
+
+def test_watching_a_run_does_not_import_torch_or_numpy(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "mine").write_config(RunConfig("cartpole", 0, 1, {}))
+    words = ["watch", "mine", "--once", "--runs-dir", str(tmp_path)]
+
+    loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == 0")
 
     assert not loaded & {"torch", "numpy", "gymnasium"}
 

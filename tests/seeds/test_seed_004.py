@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from hookloop.core import TrainingLoop
+from hookloop.display import TrainingDisplay
 from hookloop.testing import ToyWorkload
 
 
@@ -75,3 +79,27 @@ def test_an_error_or_interrupt_in_a_callback_finalises_once_and_is_raised(error:
         trainer.run_training_loop()
 
     assert trainer.finalized == 1
+
+
+def test_pending_progress_updates_are_handed_to_the_display_and_cleared_when_it_has_taken_them() -> None:
+    output = io.StringIO()
+    display = TrainingDisplay(console=Console(file=output, width=100, height=20), throttle_seconds=3600)
+
+    class UpdateDisplay:
+        def on_step_end(self, trainer, ctx):
+            pending = ctx.state.pending_progress_updates
+            pending["winner"] = f"black at {trainer.global_timestep}"
+            is_shown = display.update_progress(
+                current_step=trainer.global_timestep, total_steps=12, completed_episodes=0, **pending
+            )
+            if is_shown:
+                pending.clear()
+            assert is_shown == (trainer.global_timestep in (1, 12)), "the first and the last, the throttle is an hour"
+
+    trainer = Trainer([UpdateDisplay()])
+    with display.get_context_manager():
+        trainer.run_training_loop()
+
+    assert trainer.loop.state.pending_progress_updates == {}
+    assert "12 of 12 steps" in output.getvalue()
+    assert "winner black at 12" in output.getvalue()

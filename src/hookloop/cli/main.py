@@ -39,6 +39,7 @@ app.command("hookloop.cli.export:import_", name="import", help="Turn a foreign w
 app.command("hookloop.cli.recipes:recipes", help="List the recipes that can be trained.")
 app.command("hookloop.cli.recipes:config", help="Show a recipe's settings and where each comes from.")
 app.command("hookloop.cli.check_env:check_env", help="Check that an environment behaves.")
+app.command("hookloop.cli.watch:watch", help="Show a run live, from another shell.")
 app.command("hookloop.cli.watchdog:watchdog", help="Watch a run from outside, and end it if it hangs.")
 app.command("hookloop.cli.hooks:hooks", help="List every hook a configuration can name.")
 app.command("hookloop.cli.doctor:doctor", help="Check what is installed and say what is missing.")

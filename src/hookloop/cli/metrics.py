@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookloop.cli.run_folder import CONFIG_FILE, RunFolder, find_run
+from hookloop.display import sparkline
 from hookloop.errors import ConfigError, StatsError, UnknownNameError
 
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader
     from hookloop.stats.reader import Point
 
-_BARS = "▁▂▃▄▅▆▇█"
-_SPARK_LETTERS = 24
 _RUN_COLUMNS = ("run", "recipe", "seed", "status", "steps", "return", "began")
 
 
@@ -85,18 +84,6 @@ def query(run: str, sql: str, *, runs_dir: Path = Path("runs"), limit: int = 100
     elif rows:
         _show_table(list(rows[0]), [[_short(value) for value in row.values()] for row in rows])
     return 0
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Return a curve as a few letters: the mean of each part of it, between its lowest and its highest."""
-    finite = [value for value in values if value - value == 0]
-    if not finite:
-        return ""
-    count = min(_SPARK_LETTERS, len(finite))
-    parts = [finite[k * len(finite) // count : (k + 1) * len(finite) // count] for k in range(count)]
-    means = [sum(part) / len(part) for part in parts]
-    low, span = min(means), (max(means) - min(means)) or 1.0
-    return "".join(_BARS[round((mean - low) / span * (len(_BARS) - 1))] for mean in means)
 
 
 def _reader(folder: RunFolder) -> StatsReader:

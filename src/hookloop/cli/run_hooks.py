@@ -59,7 +59,7 @@ def run_hooks(
         heartbeat_file=folder.heartbeat_file,
         total_steps=total_steps(settings),
         trackers=TrackerHook(trackers, stats_url=stats_url, run_id=config.run_id, folder=folder.path),
-        progress=_progress(display, settings),
+        progress=_progress(display, folder, config, settings),
         keeps_episodes=settings.stats_episodes,
         name=folder.name,
         recipe=config.recipe,
@@ -69,12 +69,16 @@ def run_hooks(
     return [*hooks, metrics, saving]
 
 
-def _progress(display: Display, settings: RunSettings) -> object | None:
-    from hookloop.hooks import ProgressHook
+def _progress(display: Display, folder: RunFolder, config: RunConfig, settings: RunSettings) -> object | None:
+    from hookloop.display import can_draw
+    from hookloop.hooks import DisplayHook, ProgressHook
 
+    total = total_steps(settings)
+    if display == "live" or (display == "auto" and can_draw()):
+        return DisplayHook(total, run=folder.name, recipe=config.recipe, device="cpu")
     if display == "off":
         return None
-    return ProgressHook(style="json" if display == "json" else "plain", total_env_steps=total_steps(settings))
+    return ProgressHook(style="json" if display == "json" else "plain", total_env_steps=total)
 
 
 def _manager(folder: RunFolder, config: RunConfig, settings: RunSettings, lock: RunLock | None) -> CheckpointManager:

@@ -47,7 +47,7 @@ def train(
         seed: The root of all randomness; 0 by default.
         device: Where to train; the CPU is what there is so far.
         threads: Threads of one tensor operation; more than one, the default, pays for large networks only.
-        display: How to show progress; 'live' and 'auto' are one line per interval until there is a live display.
+        display: How to show progress; 'auto' is live on a terminal and plain lines elsewhere.
         resume: Go on with this run, given its name or path, as if it had never stopped.
         checkpoint: What to go on from: latest, best, final, a step, an epoch such as epoch5, a path or a URI.
         force: Go on although a changed setting makes it another run.

@@ -209,6 +209,7 @@ class HookContext:
             setattr(taken, name, getattr(self, name))
         # What the hook asks for or logs is counted from here on, and taken over when it is done.
         taken.state.pending_metrics, taken.state.requests, taken.state.stop = [], {}, None
+        taken.state.pending_progress_updates = {}
         taken.metrics = dict(self.metrics)
         taken.services = self.services
         for name in keep:

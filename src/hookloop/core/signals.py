@@ -5,11 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
 SECOND = Literal["raise", "exit"]
 WATCHED = (signal.SIGINT, signal.SIGTERM)
+
+_last_acts: list[Callable[[], None]] = []
+
+
+def before_leaving(act: Callable[[], None]) -> Callable[[], None]:
+    """Have ``act`` called before a second signal ends the process at once; return what takes that back.
+
+    It is called in the middle of anything, so it must not wait for a lock, nor fail.
+    """
+    _last_acts.append(act)
+
+    def take_back() -> None:
+        if act in _last_acts:
+            _last_acts.remove(act)
+
+    return take_back
 
 
 class SignalWatch:
@@ -49,5 +66,7 @@ class SignalWatch:
             self.received = number
             return
         if self._second == "exit":
+            for act in _last_acts:
+                act()
             os._exit(128 + number)
         raise KeyboardInterrupt(signal.Signals(number).name)

@@ -77,6 +77,8 @@ class TrainerState:
     failures: dict[str, HookFailures] = field(default_factory=dict[str, HookFailures])
     pending_metrics: list[dict[str, Plain]] = field(default_factory=list[dict[str, Plain]])
     """Rows logged since the last report, each with the clocks at which it was measured."""
+    pending_progress_updates: dict[str, Plain] = field(default_factory=dict[str, Plain])
+    """What anybody wants shown next, by name; whoever has shown it takes it out, and not before."""
 
     @property
     def epoch(self) -> int:

@@ -178,6 +178,7 @@ class Switchboard:
         if delivery.result is not None:
             self.settle(slot, delivery.result, snapshot)
         ctx.state.pending_metrics.extend(snapshot.drain_metrics())
+        ctx.state.pending_progress_updates.update(snapshot.state.pending_progress_updates)
         if ctx.state.stop is None:
             ctx.state.stop = snapshot.state.stop
         for request in snapshot.state.requests:

@@ -2,6 +2,7 @@
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
 from hookloop.hooks.checkpoint import CheckpointHook
+from hookloop.hooks.display import DisplayHook
 from hookloop.hooks.figures import FiguresHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
@@ -22,6 +23,7 @@ from hookloop.hooks.watchdog import WatchdogHook
 __all__ = [
     "CheckpointHook",
     "CompositeHook",
+    "DisplayHook",
     "FiguresHook",
     "GoalHook",
     "GradientStatsHook",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from datetime import UTC, datetime
 from typing import Literal, TextIO
 
 from hookloop.core import Every, HookContext
+from hookloop.display import json_line, plain_line
 from hookloop.errors import RegistrationError
+from hookloop.hooks.run_views import RunViews
 
 Style = Literal["plain", "json"]
+
+_LINES = {"plain": plain_line, "json": json_line}
 
 
 class ProgressHook:
     """Write where the run is, every ``interval_seconds``.
+
+    What stands in ``ctx.state.pending_progress_updates`` is written, too, and taken out once that has succeeded.
 
     Args:
         interval_seconds: Seconds of training between two lines.
@@ -34,48 +38,36 @@ class ProgressHook:
         *,
         output: TextIO | None = None,
     ) -> None:
-        if style not in ("plain", "json"):
+        if style not in _LINES:
             raise RegistrationError(f"A progress line is 'plain' or 'json', got {style!r}.")
         self.interval_seconds = interval_seconds
         self.style = style
         self.total_env_steps = total_env_steps
-        self.schedule = Every(interval_seconds, "seconds")
+        self.schedule = {"epoch_end": Every(interval_seconds, "seconds")}
         self._output = output
-        self._last: tuple[float, float] = (0.0, 0)
+        self._views = RunViews(total_env_steps)
 
     def on_training_start(self, ctx: HookContext) -> None:
         """Take the speed from here."""
-        self._last = ctx.state.clocks.seconds, ctx.state.clocks.env_steps
+        self._views.begin(ctx)
+
+    def on_evaluation_end(self, ctx: HookContext) -> None:
+        """Remember the step of the scores."""
+        self._views.note_evaluation(ctx)
 
     def on_epoch_end(self, ctx: HookContext) -> None:
         """Write a line."""
-        self._write(self._fields(ctx))
-
-    def _fields(self, ctx: HookContext) -> dict[str, object]:
-        clocks = ctx.state.clocks
-        seconds, steps = clocks.refresh_seconds(), clocks.env_steps
-        speed = (steps - self._last[1]) / max(seconds - self._last[0], 1e-9)
-        self._last = seconds, steps
-        goal = f"/{self.total_env_steps}" if self.total_env_steps else ""
-        fields: dict[str, object] = {
-            "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "step": f"{steps}{goal}" if self.style == "plain" else steps,
-            "epoch": clocks.epochs,
-            "sps": round(speed),
-        }
-        if self.style == "json" and self.total_env_steps:
-            fields["total_steps"] = self.total_env_steps
-        return {**fields, **ctx.metrics}
-
-    def _write(self, fields: dict[str, object]) -> None:
+        self._views.note_epoch(ctx)
+        updates = dict(ctx.state.pending_progress_updates)
         output = self._output if self._output is not None else sys.stdout
-        if self.style == "json":
-            output.write(json.dumps(fields) + "\n")
-        else:
-            when = fields.pop("time")
-            output.write(f"{when} " + " ".join(f"{name}={_short(value)}" for name, value in fields.items()) + "\n")
+        output.write(_LINES[self.style](self._views.view(ctx, notes=updates)) + "\n")
         output.flush()
+        take_out(ctx, updates)
 
 
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def take_out(ctx: HookContext, flushed: dict[str, object]) -> None:
+    """Take what has been shown out of the pending updates; what has changed meanwhile is still to be shown."""
+    pending = ctx.state.pending_progress_updates
+    for name, value in flushed.items():
+        if name in pending and pending[name] is value:
+            del pending[name]
