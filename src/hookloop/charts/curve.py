@@ -94,16 +94,11 @@ def smoothed(curve: Curve, points: int) -> Curve:
     if points <= 1:
         return curve
     before, after = (points - 1) // 2, points // 2
-    sums, counts = [0.0], [0]
-    for value in curve.y:
-        is_finite = math.isfinite(value)
-        sums.append(sums[-1] + (value if is_finite else 0.0))
-        counts.append(counts[-1] + is_finite)
     means: list[float] = []
     for k, value in enumerate(curve.y):
-        low, high = max(0, k - before), min(len(curve), k + after + 1)
-        is_finite = math.isfinite(value)
-        means.append((sums[high] - sums[low]) / (counts[high] - counts[low]) if is_finite else value)
+        # Each window is summed anew: in a running sum one huge value would leave nothing of those after it.
+        window = [each for each in curve.y[max(0, k - before) : k + after + 1] if math.isfinite(each)]
+        means.append(math.fsum(each / len(window) for each in window) if math.isfinite(value) else value)
     return replace(curve, y=means)
 
 
