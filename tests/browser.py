@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,13 @@ class Visit:
     """Errors and warnings on the console, and what was thrown and not caught."""
     requests: list[str]
     """Every address that was asked for, the page's own included."""
+
+    def wait_until(self, expression: str, seconds: float = 20.0) -> None:
+        """Wait until an expression of JavaScript is true; playwright's own way needs a page that allows eval."""
+        deadline = time.monotonic() + seconds
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < deadline, f"not within {seconds} seconds: {expression}"
+            self.page.wait_for_timeout(50)
 
 
 @contextmanager
