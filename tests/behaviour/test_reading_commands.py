@@ -179,6 +179,8 @@ def test_the_costs_of_the_hooks_of_a_run_are_told_the_dearest_first(
     assert {each["hook"] for each in found["costs"]} == {"stats"}
     assert all(0 <= each["share"] < 1 and each["mean_seconds"] <= each["max_seconds"] for each in found["costs"])
     assert found["failures"] == []
+    code, _, err = say(capsys, "hooks", "stat", "--run", "first", "--runs-dir", str(runs))
+    assert (code, err) == (2, "error: There is no hook 'stat' in the run 'first'. Did you mean 'stats'?\n")
 
 
 def test_tags_are_listed_filtered_and_seen_by_queries(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 MOST_BUCKETS = 1000
+FLAT_SHARE = 1e-9
+MOST_LABEL_LETTERS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,27 @@ class Panel:
         """The metrics of its curves, in order."""
         return list(dict.fromkeys(curve.name for curve in self.curves))
 
+    @property
+    def flat_range(self) -> tuple[float, float] | None:
+        """The heights to show if all values are as good as equal: what rounding left of them is no curve."""
+        finite = [value for curve in self.curves for value in curve.y if math.isfinite(value)]
+        if not finite or max(finite) - min(finite) > FLAT_SHARE * max(map(abs, finite)):
+            return None
+        middle = min(finite)
+        room = abs(middle) * 0.1 or 1.0
+        return middle - room, middle + room
+
 
 def runs_of(panels: Sequence[Panel]) -> list[str]:
     """Return the runs of all panels, in order: the place of a run decides its colour in every panel."""
     return list(dict.fromkeys(run for panel in panels for run in panel.runs))
+
+
+def label_of(name: str) -> str:
+    """Return a name as it fits beside a curve: its beginning and its end."""
+    if len(name) <= MOST_LABEL_LETTERS:
+        return name
+    return f"{name[: MOST_LABEL_LETTERS - 21]}\N{HORIZONTAL ELLIPSIS}{name[-20:]}"
 
 
 def smoothed(curve: Curve, points: int) -> Curve:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from hookloop.charts.curve import Curve, Panel, smoothed, thinned
+from hookloop.charts.curve import Curve, Panel, label_of, smoothed, thinned
 from hookloop.charts.palette import GAP_COLOUR, colour_of, dash_of
 
 Figure = dict[str, Any]
@@ -29,7 +29,8 @@ def figure_of(panel: Panel, runs: Sequence[str]) -> Figure:
         "showlegend": len(panel.names) > 1,
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         "xaxis": {"title": _title(panel.x_name), "zeroline": False},
-        "yaxis": {"title": _title(panel.y_name), "zeroline": False, "nticks": 6},
+        "yaxis": {"title": _title(panel.y_name), "zeroline": False, "nticks": 6, "automargin": True,
+                  "range": panel.flat_range},
         "shapes": [
             {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1,
              "line": {"width": 1, "dash": "dot", "color": "#9aa2ad"}}
@@ -46,7 +47,7 @@ def figure_of(panel: Panel, runs: Sequence[str]) -> Figure:
 
 def bars_of(values: Mapping[str, float], unit: str) -> Figure:
     """Return lying bars, in the order of the mapping from the top."""
-    names = [as_plotly(name) for name in values]
+    names = [as_plotly(label_of(name)) for name in values]
     trace = {
         "type": "bar",
         "orientation": "h",
@@ -81,7 +82,7 @@ def _traces(curve: Curve, panel: Panel, runs: Sequence[str]) -> list[Figure]:
     label = " ".join(part for part in (curve.run if len(runs) > 1 else "", curve.name) if part)
     shared: Figure = {
         "type": "scatter",
-        "name": as_plotly(label),
+        "name": as_plotly(label_of(label)),
         "legendgroup": as_plotly(curve.name),
         "meta": {"run": curve.run},
         "line": look,
@@ -100,7 +101,7 @@ def _traces(curve: Curve, panel: Panel, runs: Sequence[str]) -> list[Figure]:
         traces.append(
             {
                 **shared,
-                "name": as_plotly(f"{label} not finite"),
+                "name": as_plotly(f"{label_of(label)} not finite"),
                 "x": [x for x, _, _ in gaps],
                 "y": [height for _, _, height in gaps],
                 "text": [str(value) for _, value, _ in gaps],

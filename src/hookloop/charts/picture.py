@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hookloop.charts.curve import Curve, Panel, runs_of, smoothed, thinned
+from hookloop.charts.curve import Curve, Panel, label_of, runs_of, smoothed, thinned
 from hookloop.charts.palette import GAP_COLOUR, colour_of, dash_of
 from hookloop.errors import MissingExtraError
 from hookloop.storage.atomic import write_bytes
@@ -110,6 +110,8 @@ def _draw(axis: Live, panel: Panel, runs: list[str]) -> None:
     axis.set_xlabel(panel.x_name, fontsize=8)
     axis.set_ylabel(panel.y_name, fontsize=8)
     axis.margins(x=0.02)
+    if panel.flat_range is not None:
+        axis.set_ylim(*panel.flat_range)
     axis.ticklabel_format(axis="y", style="plain", useOffset=False)
     axis.xaxis.set_major_formatter(_short_number)
     axis.yaxis.set_major_formatter(_short_number)
@@ -120,7 +122,8 @@ def _put_legend(axis: Live, names: list[str]) -> None:
     """Say which dash is which metric where there are several, and that something was not finite."""
     handles, labels = axis.get_legend_handles_labels()
     lines = [
-        (axis.plot([], [], color=_PALE_INK, linestyle=_LINES[dash_of(k)])[0], name) for k, name in enumerate(names)
+        (axis.plot([], [], color=_PALE_INK, linestyle=_LINES[dash_of(k)])[0], label_of(name))
+        for k, name in enumerate(names)
     ]
     shown = [*(lines if len(names) > 1 else []), *list(zip(handles, labels, strict=True))[:1]]
     if shown:
@@ -134,9 +137,9 @@ def _put_title(figure: Live, title: str, runs: list[str], height: float) -> None
         return
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour_of(k), linewidth=2.2, label=run or " ") for k, run in enumerate(runs)]
+    handles = [Line2D([], [], color=colour_of(k), linewidth=2.2) for k, run in enumerate(runs)]
     made = figure.legend(
-        handles, [run or " " for run in runs], loc="upper left", bbox_to_anchor=(0.006, 1 - 0.42 / height),
+        handles, [label_of(run) or " " for run in runs], loc="upper left", bbox_to_anchor=(0.006, 1 - 0.42 / height),
         ncols=min(len(runs), 6), frameon=False, fontsize=9, borderaxespad=0.0,
     )  # fmt: skip
     made.set_in_layout(False)

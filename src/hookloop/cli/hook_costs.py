@@ -11,6 +11,7 @@ from hookloop.cli.run_details import latest_failures
 from hookloop.cli.run_folder import find_run
 from hookloop.cli.run_stats import open_stats
 from hookloop.cli.tables import duration, say, show_table, write_json
+from hookloop.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader
@@ -43,8 +44,12 @@ def show_costs(run: str, runs_dir: Path, *, hook: str | None = None, json: bool 
     folder = find_run(runs_dir, run)
     with open_stats(folder) as reader:
         run_id = folder.read_config().run_id
-        costs = [each for each in costs_of(reader, run_id) if hook in (None, each.hook)]
-        failures = [each for each in latest_failures(reader.hook_failures(run_id)) if hook in (None, each["hook"])]
+        costs, failures = costs_of(reader, run_id), latest_failures(reader.hook_failures(run_id))
+    known = {*(each.hook for each in costs), *(each["hook"] for each in failures)}
+    if hook is not None and known and hook not in known:
+        raise UnknownNameError("hook", hook, known, where=f"in the run {folder.name!r}")
+    costs = [each for each in costs if hook in (None, each.hook)]
+    failures = [each for each in failures if hook in (None, each["hook"])]
     if json:
         write_json({"run": folder.name, "costs": [asdict(each) for each in costs], "failures": failures})
         return 0
@@ -52,6 +57,7 @@ def show_costs(run: str, runs_dir: Path, *, hook: str | None = None, json: bool 
         say(f"no costs of hooks in {folder.name} yet: an attempt writes them when it ends")
     else:
         show_table(COST_COLUMNS, [each.cells for each in costs])
+    if costs and hook is None:
         say(f"all hooks took {sum(each.share for each in costs):.1%} of the time")
     for each in failures:
         off = ", switched off" if each["is_disabled"] else ""

@@ -144,8 +144,9 @@ def _configuration(found: Details) -> list[Part]:
     if found["differs_from_recipe"] is None:
         told = Prose(f"There is no recipe {found['recipe']!r} here to compare the settings with.")
     parts: list[Part] = [told]
-    if recipe_of:
-        parts.append(Table(("setting", "value", "recipe"), [row for row in rows if row[0] in recipe_of]))
+    if differences:
+        differing = [[each["setting"], as_text(each["run"]), as_text(each["recipe"])] for each in differences]
+        parts.append(Table(("setting", "value", "recipe"), differing))
     if found["changed_on_resume"]:
         changes = [
             [each["path"], as_text(each["before"]), as_text(each["after"]), str(each["env_steps"])]

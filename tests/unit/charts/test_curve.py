@@ -87,3 +87,12 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         thinned(curve([1.0]), 0)
     with pytest.raises(ValueError, match="at least 1 point, got 0"):
         Panel("loss", [], smooth_points=0)
+
+
+def test_values_that_differ_by_rounding_alone_are_shown_as_a_flat_line() -> None:
+    flat, steep = ([Panel("time", [curve(values)]).flat_range for values in found] for found in (
+        ([0.1, 0.1 + 1e-16], [0.0, 0.0], [-2.0]), ([0.1, 0.1001], [math.nan], [1.0, 2.0]),
+    ))  # fmt: skip
+
+    assert flat == [pytest.approx((0.09, 0.11)), (-1.0, 1.0), pytest.approx((-2.2, -1.8))]
+    assert steep == [None, None, None]

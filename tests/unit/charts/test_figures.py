@@ -48,5 +48,14 @@ def test_texts_are_shown_letter_by_letter() -> None:
     assert drawn["data"][0]["name"].startswith("&lt;b&gt;x&lt;/b&gt; &amp; ")
 
 
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    name = "layer" * 30 + "/norm"
+
+    shown = figure_of(Panel("grad", [Curve(name, [0.0], [1.0])]), [""])["data"][0]["name"]
+
+    assert len(shown) <= 48
+    assert (shown[:10], shown[-5:]) == ("layerlayer", "/norm")
+
+
 def test_bars_of_names_that_look_like_numbers_are_bars_of_names() -> None:
     assert bars_of({"1": 2.0, "2": 1.0}, "s")["layout"]["yaxis"]["type"] == "category"
