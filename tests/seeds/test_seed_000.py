@@ -263,3 +263,22 @@ def test_the_loaded_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
 
     assert second.state.attempt == 2
     assert weights_of(second) == weights_of(whole)
+
+
+def test_our_metrics_hook_is_created_and_registered_as_the_seed_does(tmp_path: Path) -> None:
+    from hookloop.hooks import MetricsHook as OurMetricsHook
+    from hookloop.monitoring import Stopwatch
+    from hookloop.stats import StatsClient, StatsReader
+
+    wandb_run, timer, verbose = None, Stopwatch(), False
+    stats_client = StatsClient(tmp_path / "stats.sqlite", run_id="run")
+    trainer = Trainer(policy=None)
+
+    if wandb_run or stats_client or verbose:
+        metrics_hook = OurMetricsHook(wandb_run, stats_client, timer, verbose)
+        trainer.add_hook(metrics_hook)
+    trainer.train()
+
+    with StatsReader(tmp_path / "stats.sqlite") as reader:
+        assert [point.value for point in reader.metric("run", "metric/epoch")] == [1.0, 2.0]
+    assert timer.seconds("total") > 0

@@ -2,11 +2,13 @@
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
 from hookloop.hooks.checkpoint import CheckpointHook
+from hookloop.hooks.figures import FiguresHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
 from hookloop.hooks.heartbeat import HeartbeatHook
 from hookloop.hooks.logging import LoggingHook
+from hookloop.hooks.metrics import MetricsHook
 from hookloop.hooks.monitor import MonitorHook
 from hookloop.hooks.nan_guard import NanGuardHook
 from hookloop.hooks.progress import ProgressHook
@@ -18,6 +20,7 @@ from hookloop.hooks.watchdog import WatchdogHook
 __all__ = [
     "CheckpointHook",
     "CompositeHook",
+    "FiguresHook",
     "GoalHook",
     "GradientStatsHook",
     "HeartbeatHook",
@@ -25,6 +28,7 @@ __all__ = [
     "HookContext",
     "HookManager",
     "LoggingHook",
+    "MetricsHook",
     "MonitorHook",
     "NanGuardHook",
     "PeriodicHook",

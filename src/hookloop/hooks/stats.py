@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hookloop.hooks.stats")
 
 FLUSH_SECONDS = 30.0
+COSTS_SECONDS = 2.0  # between two looks at what the hooks have cost so far
 
 
 class StatsHook:
@@ -39,10 +40,12 @@ class StatsHook:
         self._keeps_episodes = keeps_episodes
         self._about = about
         self._opened: StatsClient | None = None
+        self._costs_at_seconds = 0.0
 
     def on_training_start(self, ctx: HookContext) -> None:
         """Open an attempt, and have rows made durable before each checkpoint."""
         self._opened = self._open()
+        self._costs_at_seconds = ctx.state.clocks.seconds
         checkpoints = ctx.services.get("checkpoints")
         restored = None if checkpoints is None else checkpoints.restored
         resumed_from = None if restored is None else restored.step
@@ -58,6 +61,8 @@ class StatsHook:
         if self._keeps_episodes:
             self._client.log_episodes(_episodes(ctx, clocks))
         self._client.log_epoch(clocks)
+        if clocks["seconds"] - self._costs_at_seconds >= COSTS_SECONDS:
+            self._log_costs(ctx)
 
     def on_checkpoint_saved(self, ctx: HookContext) -> None:
         """Log a durable checkpoint."""
@@ -95,9 +100,8 @@ class StatsHook:
         """Log what the hooks have cost, and how the attempt ended, if it began: a resume may fail before."""
         if self._opened is None:
             return
-        if ctx.loop is not None:
-            self._client.log_hook_costs(ctx.loop.hooks.costs())
-        self._client.log_hook_failures(ctx.state.failures)
+        self._client.log_metrics(ctx.drain_metrics())
+        self._log_costs(ctx)
         self._client.end_attempt(ctx.outcome or "failed")
 
     def on_close(self) -> None:
@@ -105,6 +109,12 @@ class StatsHook:
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    def _log_costs(self, ctx: HookContext) -> None:
+        self._costs_at_seconds = ctx.state.clocks.seconds
+        if ctx.loop is not None:
+            self._client.log_hook_costs(ctx.loop.hooks.costs())
+        self._client.log_hook_failures(ctx.state.failures)
 
     @property
     def _client(self) -> StatsClient:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookloop.core import Every, HookContext
+from hookloop.core import HookContext, Schedule
 from hookloop.core.clocks import ENV_STEPS, canonical_clock
+from hookloop.core.schedule_text import as_schedule
 from hookloop.monitoring.stopwatch import Stopwatch, shares
 
 Plain = Any
@@ -22,32 +23,34 @@ class StopwatchHook:
     What an earlier attempt measured is counted on; what passed between two attempts is not.
 
     Args:
-        interval_epochs: Epochs between two rows of metrics; figures per epoch are means over them.
+        log_every: When to log: a schedule, or a text such as "every 10 epochs"; figures per epoch are means since then.
         total_steps: What the run is going for, to log how long it will take.
         clock: What a step is: a clock such as ``env_steps``.
         with_hooks: Log calls, time and failures of every hook too.
-        time_ns: The clock of the stopwatch; the loop's by default.
+        stopwatch: The one to measure with; one of its own, with the loop's clock, by default.
+        time_ns: The clock of its own stopwatch.
     """
 
     on_error = "disable"
 
     def __init__(
         self,
-        interval_epochs: int = 1,
+        log_every: Schedule | str = "every 1 epochs",
         total_steps: int | None = None,
         clock: str = ENV_STEPS,
         with_hooks: bool = False,
         *,
+        stopwatch: Stopwatch | None = None,
         time_ns: Callable[[], int] | None = None,
     ) -> None:
-        self.schedule = {"epoch_end": Every(interval_epochs)}
-        self.interval_epochs = interval_epochs
+        self.schedule = {"epoch_end": as_schedule(log_every)}
+        self.log_every = log_every
         self.total_steps = total_steps
         self.clock = canonical_clock(clock)
         self.with_hooks = with_hooks
         self._given_time_ns = time_ns
         self._time_ns: Callable[[], int] = time_ns if time_ns is not None else time.perf_counter_ns
-        self._watch = Stopwatch(self._now_ns)
+        self._watch = stopwatch if stopwatch is not None else Stopwatch(self._now_ns)
         self._lap_epochs, self._lap_steps = 0, 0.0
         self._attempt_steps = 0.0
 

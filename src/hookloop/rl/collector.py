@@ -56,8 +56,8 @@ class Collector:
         self._segment_states: list[Any] = []
         self._starts = np.empty(envs.num_envs, dtype=bool)
 
-    def collect(self, loop: TrainingLoop) -> dict[str, list[float]]:
-        """Fill the experience, telling the loop of each step; return the episodes that finished."""
+    def collect(self, loop: TrainingLoop) -> None:
+        """Fill the experience, telling the loop of each step; leave the episodes that finished in the state."""
         experience, envs = self.experience, self.envs
         experience.begin()
         self._segment_states.clear()
@@ -79,7 +79,7 @@ class Collector:
                 loop.step(env_steps=num_steps, episodes=len(envs.finished))
                 if loop.state.stop_rollout:
                     break
-        return {"return": [e.return_ for e in finished], "length": [float(e.length) for e in finished]}
+            loop.state.rollout_stats = dict(_episode_stats(finished))
 
     def last_values(self) -> Tensor:
         """Return the values of the observations the next step would act on."""
@@ -177,6 +177,16 @@ class Collector:
 
 def _stores(loss: Loss) -> bool:
     return type(loss).run_rollout is not Loss.run_rollout or type(loss).rollout is not Loss.rollout
+
+
+def _episode_stats(episodes: list[Episode]) -> dict[str, list[float]]:
+    """Return returns, lengths, and the numbers that environments told when their episodes ended, by name."""
+    told: dict[str, list[float]] = {}
+    for episode in episodes:
+        for name, value in episode.infos.items():
+            told.setdefault(name, []).append(value)
+    returns = [episode.return_ for episode in episodes]
+    return {**told, "return": returns, "length": [float(episode.length) for episode in episodes]}
 
 
 def _rows_of(obs: Any, indices: Tensor) -> Tensor | dict[str, Tensor]:

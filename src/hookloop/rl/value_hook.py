@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core import HookContext
 from hookloop.errors import ConfigError, did_you_mean
+from hookloop.rl.figures import numbers_of
 from hookloop.rl.values import ValueSchedule
 
 if TYPE_CHECKING:
@@ -43,11 +44,7 @@ class ValueHook:
         if prefix not in owners:
             raise ConfigError(f"There is nothing at {path!r} to schedule.{did_you_mean(prefix, owners)}")
         owner = owners[prefix]
-        numbers = [each for each in dir(owner) if not each.startswith("_") and _is_number(getattr(owner, each, None))]
+        numbers = numbers_of(owner)
         if name not in numbers:
             raise ConfigError(f"{prefix} has no number {name!r} to schedule.{did_you_mean(name, numbers)}")
         return owner, name
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hookloop.core import TrainingLoop, derive_seed
 from hookloop.rl.collector import Collector
+from hookloop.rl.figures import experience_figures, hyperparameters
 from hookloop.rl.learner import Learner
 
 Plain = Any
@@ -46,20 +47,25 @@ class RLWorkload:
     def run_epoch(self, loop: TrainingLoop) -> None:
         """Collect, estimate advantages, learn, and leave the epoch's statistics in the state."""
         collector, learner = self.collector, self.learner
-        episodes = collector.collect(loop)
+        collector.collect(loop)
         learner.estimate(collector.experience, collector.last_values())
         states = collector.segment_states if collector.policy.is_recurrent else None
         losses = learner.learn(loop, has_fillers=collector.envs.has_fillers, states=states)
         loop.clocks.policy_version += 1
-        loop.state.rollout_stats = dict(episodes)
         # What is saved must be finite; a mean over a minibatch that was not is shown, below, and not saved.
         loop.state.loss_stats = {name: value for name, value in losses.items() if math.isfinite(value)}
-        loop.context.metrics = {**self._returns(), **{f"loss/{name}": value for name, value in losses.items()}}
+        loop.context.metrics = {**self._returns(), **{f"losses/{name}": value for name, value in losses.items()}}
 
     def mean_return(self) -> float | None:
         """Return the mean over the last hundred episodes; None before the first has finished."""
         recent = self.collector.recent
         return float(np.mean([return_ for return_, _ in recent])) if recent else None
+
+    def figures(self) -> dict[str, float]:
+        """Return numbers of the last epoch that are worth a row: its experience, and the settings in force."""
+        found = {f"experience/{name}": value for name, value in experience_figures(self.collector.experience).items()}
+        settings = hyperparameters(self.learner.optimizer, self.learner.losses)
+        return {**found, **{f"hyperparameters/{name}": value for name, value in settings.items()}}
 
     def state_dict(self) -> dict[str, Plain]:
         """Return all that makes training go on with the same bits."""

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hookloop.checkpoints import CheckpointManager
-from hookloop.core import HookContext, TrainerState, TrainingLoop
+from hookloop.core import HookContext, HookManager, TrainerState, TrainingLoop
 from hookloop.hooks import CheckpointHook, StatsHook
 from hookloop.stats import StatsClient, StatsReader
-from hookloop.testing import ToyWorkload
+from hookloop.testing import ManualClock, ToyWorkload
 
 
 def train(folder: Path, *hooks: object, epochs: int = 6, resume: bool = False, name: str = "s") -> TrainingLoop:
@@ -110,3 +110,32 @@ def test_a_database_that_cannot_be_written_never_stops_training(tmp_path: Path) 
 
     assert loop.clocks.epochs == 6
     assert (tmp_path / "s" / "step-000000000006-final").is_dir()
+
+
+def test_costs_can_be_read_while_the_run_lasts(tmp_path: Path) -> None:
+    clock, seen = ManualClock(), []
+    hooks = HookManager(time_ns=clock)
+    client = StatsClient(tmp_path / "s.sqlite", run_id="run")
+    hooks.add(StatsHook(client))
+
+    def look(ctx: HookContext) -> None:
+        clock.advance(seconds=1.5)
+        client.flush()
+        with StatsReader(tmp_path / "s.sqlite") as reader:
+            seen.append({row["hook"]: row["calls"] for row in reader.hook_costs("run") if row["event"] == "epoch_end"})
+
+    hooks.add(look, on="epoch_end", stage="publish", name="look")
+    TrainingLoop(ToyWorkload(4), hooks, time_ns=clock).run()
+
+    assert seen[0] == {}
+    assert seen[2]["look"] == 2
+
+
+def test_what_is_logged_at_the_very_end_is_kept(tmp_path: Path) -> None:
+    class Last:
+        def on_training_end(self, ctx: HookContext) -> None:
+            ctx.log({"last": 1.0})
+
+    train(tmp_path, Last(), epochs=2)
+
+    assert [(epoch, value) for epoch, _, value in dict(table(tmp_path))["last"]] == [(2, 1.0)]

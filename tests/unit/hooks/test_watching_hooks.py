@@ -105,7 +105,7 @@ def test_a_configuration_can_name_them_and_gets_them_back() -> None:
     for name, hook_type in NAMES.items():
         register_hook_type(name)(hook_type)  # as the entry point of the installed package does
     items: list[dict[str, Any]] = [
-        {"use": "stopwatch", "args": {"interval_epochs": 5, "with_hooks": True}},
+        {"use": "stopwatch", "args": {"log_every": "every 5 epochs", "with_hooks": True}},
         {"use": "monitor", "args": {"interval_seconds": 30, "cost_per_hour": 2.5}},
         {"use": "gradient_stats", "args": {"schedule": "every 10 epochs", "per_parameter": False}},
         {"use": "heartbeat", "args": {"path": "beats/here.json", "interval_seconds": 1.5}},
@@ -171,7 +171,7 @@ def test_times_shares_and_speed_are_those_of_the_epoch() -> None:
 
 
 def test_figures_per_epoch_are_means_where_several_are_logged_at_once() -> None:
-    loop, rows, _ = timed_run(4, interval_epochs=2)
+    loop, rows, _ = timed_run(4, log_every="every 2 epochs")
 
     loop.run()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from hookloop.rl.envs.base import EnvState, Episode, Exactness
 from hookloop.rl.envs.errors import ActionMismatchError, EnvStateError
+from hookloop.rl.envs.infos import NO_INFO, row_numbers
 from hookloop.rl.specs import ActionSpec, Array, ContinuousActions, MultiDiscreteActions, Observations, ObservationSpec
 
 STATE_VERSION = 1
@@ -29,7 +30,7 @@ class EnvArrays(ABC):
     """The half of an adapter that is the same for every simulator.
 
     A subclass implements ``step``, in which it fills ``obs``, ``terminated``, ``truncated`` and the float64
-    rewards, calls ``_note_ends``, fills ``final_obs`` where an episode ended, and calls ``_settle``.
+    rewards, calls ``_note_ends``, fills ``final_obs`` and ``_end_infos`` where an episode ended, and calls ``_settle``.
     """
 
     has_fillers = False
@@ -50,6 +51,7 @@ class EnvArrays(ABC):
         self._raw_rewards = np.zeros(num_envs, dtype=np.float64)
         self._ended = np.zeros(num_envs, dtype=bool)
         self._any_ended = False
+        self._end_infos: dict[int, Mapping[str, float]] = {}
         self._obs_leaves, self._final_leaves = _leaves(self.obs), _leaves(self.final_obs)
         self._seed: int | None = None
         self._vector_steps = 0
@@ -129,7 +131,16 @@ class EnvArrays(ABC):
         returns, lengths = self.episode_returns[indices].tolist(), self.episode_lengths[indices].tolist()
         self.episode_returns[indices] = 0.0
         self.episode_lengths[indices] = 0
-        return list(map(Episode, indices.tolist(), returns, lengths))
+        episodes = map(Episode, indices.tolist(), returns, lengths)
+        if not self._end_infos:
+            return list(episodes)
+        infos, self._end_infos = self._end_infos, {}
+        return [episode._replace(infos=infos.get(episode.env_index, NO_INFO)) for episode in episodes]
+
+    def _keep_row_infos(self, infos: Mapping[str, Any]) -> None:
+        """Keep what a vector environment tells of the episodes that ended."""
+        if infos:
+            self._end_infos = {index: row_numbers(infos, index) for index in np.flatnonzero(self._ended).tolist()}
 
     def _begin_checked_step(self, actions: Array) -> None:
         if self._seed is None:

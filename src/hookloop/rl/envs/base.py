@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from hookloop.rl.envs.infos import NO_INFO
 from hookloop.rl.specs import ActionSpec, Array, Observations, ObservationSpec
 
 Exactness: TypeAlias = Literal["bit-exact", "learner-exact"]
@@ -20,6 +21,8 @@ class Episode(NamedTuple):
     env_index: int
     return_: float
     length: int
+    infos: Mapping[str, float] = NO_INFO
+    """The numbers that the environment told at the end, such as ``success``."""
 
 
 class Envs(Protocol):

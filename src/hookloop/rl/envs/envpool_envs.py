@@ -52,7 +52,7 @@ class EnvPoolEnvs(EnvArrays):
         is_checked = self._steps_to_check > 0
         if is_checked:
             self._begin_checked_step(actions)
-        observations, rewards, terminated, truncated, _ = self._pool.step(self._to_env(actions))
+        observations, rewards, terminated, truncated, infos = self._pool.step(self._to_env(actions))
         leaves = self._layout.leaves(observations, self.who)
         if is_checked:
             self._check(leaves, rewards, terminated, truncated)
@@ -64,6 +64,7 @@ class EnvPoolEnvs(EnvArrays):
         if self._note_ends():
             for final, leaf in zip(self._final_leaves, self._obs_leaves, strict=True):
                 final[self._ended] = leaf[self._ended]
+            self._keep_row_infos(infos)
         self._settle()
 
     def close(self) -> None:

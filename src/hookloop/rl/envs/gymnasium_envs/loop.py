@@ -15,6 +15,7 @@ from hookloop.rl.envs.field_checks import check_flag, check_reward, check_row
 from hookloop.rl.envs.gymnasium_envs.layers import EnvLayers
 from hookloop.rl.envs.gymnasium_envs.masks import mask_reader, refuse_late_mask
 from hookloop.rl.envs.gymnasium_envs.spaces import ActionTranslation, observation_layout
+from hookloop.rl.envs.infos import numbers
 from hookloop.rl.specs import Array
 
 StepFunction: TypeAlias = Callable[[Any], tuple[Any, Any, Any, Any, dict[str, Any]]]
@@ -65,6 +66,8 @@ class SyncEnvs(EnvArrays):
         for index, action in enumerate(self._to_env(actions)):
             observation, rewards[index], terminated, truncated, info = steps[index](action)
             if terminated or truncated:
+                if info:
+                    self._end_infos[index] = numbers(info)
                 observation, info = self._end(index, observation, terminated, truncated)
             if only_leaf is not None:
                 only_leaf[index] = observation

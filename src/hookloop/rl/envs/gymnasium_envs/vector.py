@@ -14,6 +14,7 @@ from hookloop.rl.envs.field_checks import check_batch, check_flags, check_reward
 from hookloop.rl.envs.gymnasium_envs.layers import EnvLayers
 from hookloop.rl.envs.gymnasium_envs.masks import mask_reader, refuse_late_mask
 from hookloop.rl.envs.gymnasium_envs.spaces import ActionTranslation, observation_layout
+from hookloop.rl.envs.infos import NO_INFO
 from hookloop.rl.specs import Array
 
 
@@ -104,7 +105,9 @@ class VectorEnvs(EnvArrays):
         """Keep the last observations of the episodes that ended and, if nobody else does, begin new ones."""
         if self._mode is AutoresetMode.SAME_STEP:
             self._take_final_obs(infos)
+            self._keep_row_infos(infos.get("final_info", NO_INFO))
             return
+        self._keep_row_infos(infos)
         for final, leaf, ended in zip(self._final_leaves, self._obs_leaves, self._ended_like, strict=True):
             np.copyto(final, leaf, where=ended)
         if self._mode is AutoresetMode.DISABLED:

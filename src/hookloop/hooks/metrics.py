@@ -1,0 +1,100 @@
+"""Everything there is to see of a run, in one registration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hookloop.core import CompositeHook, HookContext, PeriodicHook, Schedule
+from hookloop.hooks.figures import FiguresHook
+from hookloop.hooks.gradient_stats import GradientStatsHook
+from hookloop.hooks.heartbeat import HeartbeatHook
+from hookloop.hooks.monitor import MonitorHook
+from hookloop.hooks.progress import ProgressHook
+from hookloop.hooks.stats import StatsHook
+from hookloop.hooks.stopwatch import StopwatchHook
+
+if TYPE_CHECKING:
+    from hookloop.monitoring.stopwatch import Stopwatch
+    from hookloop.stats import StatsClient
+
+Live = Any
+Collector = Callable[[HookContext], Mapping[str, Live] | None]
+
+
+class MetricsHook(CompositeHook):
+    """Figures, times, gradients, the machine, statistics, trackers, progress and heartbeat: a bundle of small hooks.
+
+    Each keeps its own schedule, ranks and failure policy. What is not configured is left out.
+
+    Args:
+        wandb_run: A run of W&B to log to, as it is; needs a ``stats_client``, which it is a replay of.
+        stats_client: Where the statistics go; None keeps none.
+        timer: The stopwatch to measure with; one of its own by default.
+        verbose: Write a line of progress every second.
+        frequency: Steps between two calls of the ``collectors``.
+        collectors: Functions of the context whose results are logged: your own metrics.
+        log_every: When to log figures and times, such as "every 10 epochs"; every epoch by default.
+        gradients: When to look at the gradients; None never does.
+        monitor_seconds: Seconds between two rows about the machine; None leaves it alone.
+        heartbeat_file: Where to write signs of life; without it, only into the file that the environment names.
+        trackers: More trackers, by name or as objects.
+        progress: What shows progress, in place of a line.
+        about: ``name``, ``recipe``, ``seed``, ``config`` and ``tags`` of the run, for its statistics.
+    """
+
+    def __init__(
+        self,
+        wandb_run: Live = None,
+        stats_client: StatsClient | Callable[[], StatsClient] | None = None,
+        timer: Stopwatch | None = None,
+        verbose: bool = True,
+        *,
+        frequency: int = 1,
+        collectors: Iterable[Collector] = (),
+        log_every: Schedule | str = "every 1 epochs",
+        gradients: Schedule | str | None = "every 100 optimizer_steps",
+        monitor_seconds: float | None = 10.0,
+        heartbeat_file: str | Path | None = None,
+        trackers: Sequence[Live] = (),
+        progress: object | None = None,
+        **about: Any,
+    ) -> None:
+        children: list[object] = [
+            HeartbeatHook(heartbeat_file),
+            FiguresHook(log_every),
+            StopwatchHook(log_every, stopwatch=timer),
+        ]
+        collect = list(collectors)
+        if collect:
+            children.append(CollectHook(frequency, collect))
+        if gradients is not None:
+            children.append(GradientStatsHook(gradients, per_parameter=False))
+        if monitor_seconds is not None:
+            children.append(MonitorHook(monitor_seconds))
+        if stats_client is not None:
+            children.append(StatsHook(stats_client, **about))
+        if progress is not None:
+            children.append(progress)
+        elif verbose:
+            children.append(ProgressHook())
+        super().__init__(children, name="metrics")
+
+
+class CollectHook(PeriodicHook):
+    """Log what functions of the context return, every ``frequency`` steps."""
+
+    name = "collect"
+    on_error = "disable"
+
+    def __init__(self, frequency: int, collectors: Sequence[Collector], start_step: int = 0) -> None:
+        super().__init__(frequency, start_step)
+        self._collectors = list(collectors)
+
+    def run(self, context: HookContext) -> Mapping[str, Live] | None:
+        """Ask all of them."""
+        found: dict[str, Live] = {}
+        for collector in self._collectors:
+            found.update(collector(context) or {})
+        return found or None

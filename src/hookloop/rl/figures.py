@@ -1,0 +1,45 @@
+"""Numbers of a trainer that are worth a row now and then: its experience, and the settings in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hookloop.rl.experience import Experience
+from hookloop.rl.losses.base import Loss
+
+MEANS = ("rewards", "values", "returns", "advantages")
+
+
+def experience_figures(experience: Experience) -> dict[str, float]:
+    """Return means over the transitions of an epoch, and how much of the returns the values explain."""
+    steps = experience.steps
+    if not steps:
+        return {}
+    arrays = {name: experience.arrays[name][:steps] for name in (*MEANS, "valid")}
+    valid = arrays.pop("valid")
+    if not valid.all():
+        arrays = {name: column[valid] for name, column in arrays.items()}
+    found = {f"{name}_mean": float(column.mean()) for name, column in arrays.items()}
+    spread = float(arrays["returns"].var())
+    if spread > 0:
+        found["explained_variance"] = 1.0 - float(np.subtract(arrays["returns"], arrays["values"]).var()) / spread
+    return found
+
+
+def hyperparameters(optimizer: object, losses: Sequence[Loss]) -> dict[str, float]:
+    """Return the numbers in force that training follows and a schedule may change, by path."""
+    owners: dict[str, object] = {"optimizer": optimizer, **{f"losses/{loss.name}": loss for loss in losses}}
+    return {f"{owner}/{name}": value for owner, part in owners.items() for name, value in numbers_of(part).items()}
+
+
+def numbers_of(owner: object) -> Mapping[str, float]:
+    """Return the attributes of a part that are numbers, which is what a schedule can set."""
+    found = {name: getattr(owner, name, None) for name in dir(owner) if not name.startswith("_")}
+    return {name: value for name, value in found.items() if is_number(value)}  # type: ignore[misc]  # is_number tells
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number and not a truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
