@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs with the same metrics, one of which met NaN and has hostile names, and a long one with one peak."""
     folder = tmp_path_factory.mktemp("runs")
-    make_run(folder / "calm", EPOCHS, {"return/mean": lambda k: k * 2.0, "loss/ppo/value": lambda k: 1 / k})
+    make_run(folder / "calm", EPOCHS, {"return/mean": lambda k: k * 2.0, "losses/ppo/value": lambda k: 1 / k})
     wild = {"return/mean": lambda k: math.nan if k == 7 else float(k), HOSTILE: float, f"{HOSTILE}/x": float}
     make_run(folder / "wild", EPOCHS, wild, said=HOSTILE)
     make_run(folder / "long", LONG_EPOCHS, {"return/mean": lambda k: 1e6 if k == 4321 else math.sin(k)})
@@ -262,7 +262,7 @@ def variance(png: Path) -> float:
 
 
 def test_the_data_of_a_page_can_be_read_by_programs(runs: Path, tmp_path: Path) -> None:
-    page = written(runs, tmp_path / "calm.html", "plot", "calm", "--key", "loss/ppo/value").read_text()
+    page = written(runs, tmp_path / "calm.html", "plot", "calm", "--key", "losses/ppo/value").read_text()
 
     text = page.partition('id="figures">')[2].partition("</script>")[0]
     assert json.loads(text)[0]["data"][0]["y"] == [1 / k for k in range(1, EPOCHS + 1)]

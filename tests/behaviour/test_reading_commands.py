@@ -314,7 +314,7 @@ def test_a_plot_says_where_it_is_and_is_in_the_folder_of_the_run_by_default(
     [(["first", "--to", "x.gif"], "--to must end in .png, .svg or .html, got 'x.gif'"),
      (["first", "fir"], "Every run is drawn once"),
      (["first", "--smooth", "0"], "--smooth must be at least 1 point, got 0"),
-     (["first", "--key", "loss/ppo/valu"], "Did you mean 'loss/ppo/value'?"),
+     (["first", "--key", "losses/ppo/valu"], "Did you mean 'losses/ppo/value'?"),
      (["first", "--x", "env_step"], "env_step")],
 )  # fmt: skip
 def test_a_wrong_plot_is_refused_in_a_sentence(

@@ -54,10 +54,10 @@ class _Wish:
 
 
 _WISHES = (
-    _Wish("loss", (r"loss(/(total|train|validation|val))?", r"loss/[^/]+/total")),
-    _Wish("policy loss", (r"loss/([^/]+/)?(policy|actor)",)),
-    _Wish("value loss", (r"loss/([^/]+/)?(value|critic)",)),
-    _Wish("accuracy", (r"accuracy(/.*)?",)),
+    _Wish("loss", (r"(train_|val_)?loss(es)?(/(total|train|validation|val))?", r"loss(es)?/[^/]+/total")),
+    _Wish("policy loss", (r"loss(es)?/([^/]+/)?(policy|actor)",)),
+    _Wish("value loss", (r"loss(es)?/([^/]+/)?(value|critic)",)),
+    _Wish("accuracy", (r"(train_|val_)?accuracy(/.*)?",)),
     _Wish("return", (r"return/mean", r"return(/.*)?")),
     _Wish("learning rate", (r"(.*[/.])?(learning_rate|lr)",)),
     _Wish("gradient norm", (r"grad(ient)?s?/(norm|l2_norm|total_norm)", r"(.*/)?grad(ient)?_norm")),

@@ -34,18 +34,20 @@ def titles(panels: list[Panel]) -> list[str]:
 
 
 def test_the_six_panels_are_those_whose_metrics_exist(tmp_path: Path) -> None:
-    names = ("loss/train", "loss/validation", "accuracy/validation", "optimizer/learning_rate", "grad/norm", "other")
+    names = ("loss", "val_loss", "accuracy", "val_accuracy", "learning_rate", "grad/norm", "grad/layer/norm", "other")
     supervised = measured(make_run(tmp_path / "one", {name: [1.0, 2.0] for name in names}), "epoch")
 
     panels = overview([supervised], "epoch", 1)
 
     six = ["loss", "accuracy", "learning rate", "gradient norm", "time per epoch", "throughput"]
     assert titles(panels) == six
-    assert panels[0].names == ["loss/train", "loss/validation"]
+    assert [panel.names for panel in panels[:4]] == [
+        ["loss", "val_loss"], ["accuracy", "val_accuracy"], ["learning_rate"], ["grad/norm"],
+    ]  # fmt: skip
 
 
 def test_an_rl_run_shows_its_losses_one_by_one_and_its_return(tmp_path: Path) -> None:
-    names = ("loss/ppo/policy", "loss/ppo/value", "loss/ppo/entropy", "return/mean", "return/max")
+    names = ("losses/ppo/policy", "losses/ppo/value", "losses/ppo/entropy", "return/mean", "return/max")
     run = measured(make_run(tmp_path / "one", {name: [1.0] for name in names}), "env_steps")
 
     panels = overview([run], "env_steps", 1)
