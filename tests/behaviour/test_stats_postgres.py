@@ -180,4 +180,5 @@ def test_tags_are_written_on_a_server_by_several_at_once(url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(tag, (f"tag{k}" for k in range(12))))
 
-    assert StatsReader(url).run(RUN)["tags"] == sorted(kept)
+    with StatsReader(url) as reader:
+        assert reader.run(RUN)["tags"] == sorted(kept)
