@@ -85,7 +85,7 @@ class Page:
 
     def write(self, path: Path) -> None:
         """Write the page, whole or not at all."""
-        write_bytes(path, self.html().encode())
+        write_bytes(path, self.html().encode(), is_private=False)
 
     def html(self) -> str:
         """Return the page."""

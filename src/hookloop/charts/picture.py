@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def write_picture(path: Path, panels: Sequence[Panel], *, title: str = "") -> No
     runs = runs_of(panels)
     columns = min(len(panels), MOST_COLUMNS) if len(panels) != 4 else 2
     rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # it is drawn as a box, and said nowhere else
         head = 0.45 + (0.2 if len(runs) > 1 else 0.0)
         height = rows * _INCHES[1] + head
         figure = figure_type(figsize=(max(columns, 1) * _INCHES[0], height), dpi=_DOTS_PER_INCH)
@@ -69,7 +71,7 @@ def write_picture(path: Path, panels: Sequence[Panel], *, title: str = "") -> No
         content = io.BytesIO()
         # Without the date and the release the same curves give the same bytes.
         figure.savefig(content, format=kind, facecolor="white", metadata={"Date": None} if kind == "svg" else None)
-    write_bytes(path, content.getvalue())
+    write_bytes(path, content.getvalue(), is_private=False)
 
 
 def _matplotlib() -> tuple[Live, Live]:

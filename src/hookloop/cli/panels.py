@@ -30,7 +30,10 @@ class MeasuredRun:
     """What a run has measured, as curves over one clock."""
 
     name: str
+    known: list[str]
+    """All its metrics."""
     curves: dict[str, Curve]
+    """Those that were asked for."""
     epochs: list[dict[str, Any]]
     evaluations: list[Curve]
     resumed_at: list[float]
@@ -64,16 +67,22 @@ _WISHES = (
 )
 
 
-def measured(folder: RunFolder, clock: Clock) -> MeasuredRun:
-    """Read all curves of a run."""
+def says_the_most(key: str) -> bool:
+    """Say whether a metric may be part of an overview."""
+    return any(re.fullmatch(pattern, key) for wish in _WISHES for pattern in wish.patterns)
+
+
+def measured(folder: RunFolder, clock: Clock, is_wanted: Callable[[str], bool] = lambda _: True) -> MeasuredRun:
+    """Read the curves of a run, all of them unless it is said which."""
     run_id = folder.read_config().run_id
     with open_stats(folder) as reader:
-        curves = {key: _curve(reader, run_id, key, folder.name, clock) for key in reader.keys(run_id)}
+        known = reader.keys(run_id)
+        curves = {key: _curve(reader, run_id, key, folder.name, clock) for key in known if is_wanted(key)}
         epochs, attempts = reader.epochs(run_id), reader.attempts(run_id)
         evaluations = _evaluations(reader.evaluations(run_id), folder.name, clock)
     begun = [each["epoch"] for each in attempts[1:] if each["epoch"]]
     at = {row["epoch"]: float(row[clock]) for row in epochs}
-    return MeasuredRun(folder.name, curves, epochs, evaluations, [at[epoch] for epoch in begun if epoch in at])
+    return MeasuredRun(folder.name, known, curves, epochs, evaluations, [at[epoch] for epoch in begun if epoch in at])
 
 
 def overview(runs: Sequence[MeasuredRun], clock: Clock, smooth_points: int) -> list[Panel]:
@@ -97,7 +106,7 @@ def overview(runs: Sequence[MeasuredRun], clock: Clock, smooth_points: int) -> l
 
 def chosen(runs: Sequence[MeasuredRun], keys: Sequence[str], clock: Clock, smooth_points: int) -> list[Panel]:
     """Return a panel for each of the metrics; one that no run has is refused with the nearest."""
-    known = sorted({key for run in runs for key in run.curves})
+    known = sorted({key for run in runs for key in run.known})
     for key in keys:
         if key not in known:
             raise UnknownNameError("metric", key, known, where=f"in {', '.join(repr(run.name) for run in runs)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookloop.charts import Page, Section, write_picture
-from hookloop.cli.panels import Clock, chosen, measured, overview
+from hookloop.cli.panels import Clock, chosen, measured, overview, says_the_most
 from hookloop.cli.run_folder import find_run
 from hookloop.cli.tables import say
 from hookloop.errors import ConfigError
@@ -41,7 +41,7 @@ def plot(
     file = to if to is not None else folders[0].path / DEFAULT_NAME
     if file.suffix.lower() not in ENDINGS:
         raise ConfigError(f"--to must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {str(file)!r}.")
-    runs = [measured(folder, x) for folder in folders]
+    runs = [measured(folder, x, key.__contains__ if key else says_the_most) for folder in folders]
     panels = chosen(runs, key, x, smooth) if key else overview(runs, x, smooth)
     if not panels:
         raise ConfigError(f"There is nothing to draw in {', '.join(names)} yet: no epoch has been completed.")

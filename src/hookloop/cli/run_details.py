@@ -86,7 +86,7 @@ def _without_statistics() -> Details:
 
 
 def _measured(folder: RunFolder, run_id: str, reader: StatsReader) -> Details:
-    row, epochs, events = reader.run(run_id), reader.epochs(run_id), reader.events(run_id)
+    row, last, events = reader.run(run_id), reader.last_epoch(run_id), reader.events(run_id)
     status = how_it_stands(folder, row["status"])
     ends = [each for each in events if each["what"] in _ENDS]
     because = f"{ends[-1]['why']} ({ends[-1]['who']})" if ends and status in ("stopped", "failed") else ""
@@ -106,7 +106,7 @@ def _measured(folder: RunFolder, run_id: str, reader: StatsReader) -> Details:
         "status": status,
         "ended_because": because,
         "created": row["created"],
-        "clocks": {name: epochs[-1][name] if epochs else 0 for name in _CLOCKS},
+        "clocks": {name: last[name] if last else 0 for name in _CLOCKS},
         "score": score,
         "attempts": attempts,
         "failures": latest_failures(reader.hook_failures(run_id)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookloop.cli.run_folder import RunFolder
 from hookloop.cli.tags import read_tags
-from hookloop.errors import RunLockedError, StatsError
+from hookloop.errors import ConfigError, RunLockedError, StatsError
 from hookloop.storage.lock import require_free
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 RETURN = "return/mean"
 KILLED = "killed"
 NO_STATISTICS = "no statistics"
+DAMAGED = "damaged"
+SUMMARY = ("run", "recipe", "seed", "status", "steps", "return", "began", "tags")
 
 
 def open_stats(folder: RunFolder) -> StatsReader:
@@ -43,26 +45,19 @@ def how_it_stands(folder: RunFolder, status: str) -> str:
 
 
 def summary(folder: RunFolder) -> dict[str, Any]:
-    """Return a run as one line of a list."""
-    config = folder.read_config()
-    found: dict[str, Any] = {
-        "run": folder.name,
-        "recipe": config.recipe,
-        "seed": config.seed,
-        "status": NO_STATISTICS,
-        "steps": None,
-        "return": None,
-        "began": None,
-        "tags": read_tags(folder.path),
-    }
+    """Return a run as one line of a list, whatever state it is in."""
+    found: dict[str, Any] = dict.fromkeys(SUMMARY)
+    found |= {"run": folder.name, "status": DAMAGED, "tags": read_tags(folder.path)}
     try:
+        config = folder.read_config()
+        found |= {"recipe": config.recipe, "seed": config.seed, "status": NO_STATISTICS}
         with open_stats(folder) as reader:
-            row = reader.run(config.run_id)
-            epochs, latest = reader.epochs(config.run_id), reader.latest(config.run_id)
-    except StatsError:
+            row, last = reader.run(config.run_id), reader.last_epoch(config.run_id)
+            latest = reader.latest(config.run_id)
+    except (ConfigError, StatsError):
         return found
     found["status"] = how_it_stands(folder, row["status"])
-    found["steps"] = epochs[-1]["env_steps"] if epochs else 0
+    found["steps"] = last["env_steps"] if last else 0
     found["return"] = latest[RETURN].value if RETURN in latest else None
     found["began"] = row["created"]
     return found

@@ -34,7 +34,7 @@ def runs(
     Args:
         runs_dir: The folder of all runs.
         tag: Only runs with this tag; with all of them, if there are several.
-        status: Only runs that stand so: running, completed, stopped, interrupted, failed or killed.
+        status: Only runs that stand so: running, completed, stopped, interrupted, failed, killed or damaged.
         json: Write them as JSON.
     """
     everything = [summary(folder) for folder in all_runs(runs_dir)]
@@ -125,7 +125,10 @@ def _is_agreed(folders: Sequence[RunFolder]) -> bool:
 
 
 def _remove(folder: RunFolder) -> None:
-    has_server = not isinstance(folder.stats_url, Path)
+    try:
+        has_server = not isinstance(folder.stats_url, Path)
+    except ConfigError:
+        has_server = False  # a run whose settings are damaged can be removed all the same
     with RunLock(folder.path):
         # A run is gone whole, in one act; what a kill leaves of the rest is cleared away by the next one removed.
         grave = Path(tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=folder.path.parent))

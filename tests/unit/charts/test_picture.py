@@ -35,6 +35,12 @@ def test_texts_of_the_data_are_drawn_and_not_executed(tmp_path: Path) -> None:
     assert "<script" not in (tmp_path / "x.svg").read_text()
 
 
+def test_letters_that_the_font_lacks_are_no_reason_to_complain(tmp_path: Path) -> None:
+    write_picture(tmp_path / "x.png", [Panel("\N{CJK UNIFIED IDEOGRAPH-635F}", [Curve("loss", [0.0], [1.0])])])
+
+    assert (tmp_path / "x.png").exists()
+
+
 @pytest.mark.parametrize("values", [[], [math.nan], [math.inf, -math.inf], [1.0], [1e300, -1e300], [0.0, 0.0]])
 def test_curves_with_little_to_draw_are_drawn(values: list[float], tmp_path: Path) -> None:
     curve = Curve("loss", [float(k) for k in range(len(values))], values)
