@@ -54,7 +54,7 @@ def show_costs(run: str, runs_dir: Path, *, hook: str | None = None, json: bool 
         write_json({"run": folder.name, "costs": [asdict(each) for each in costs], "failures": failures})
         return 0
     if not costs:
-        say(f"no costs of hooks in {folder.name} yet: an attempt writes them when it ends")
+        say(f"no costs of hooks in {folder.name} yet: a run writes them as it goes")
     else:
         show_table(COST_COLUMNS, [each.cells for each in costs])
     if costs and hook is None:
@@ -68,17 +68,22 @@ def show_costs(run: str, runs_dir: Path, *, hook: str | None = None, json: bool 
 def costs_of(reader: StatsReader, run_id: str) -> list[Cost]:
     """Return what hooks have cost in a run, by hook and event, the dearest first."""
     rows = [row for row in reader.hook_costs(run_id) if row["calls"]]
-    counted = {row["attempt"] for row in rows}
-    seconds = sum(
-        (each["ended"] or each["started"]) - each["started"]
-        for each in reader.attempts(run_id)
-        if each["attempt"] in counted
-    )
+    seconds = _seconds_of(reader, run_id, {row["attempt"] for row in rows})
     by_place: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         by_place.setdefault((row["hook"], row["event"]), []).append(row)
     costs = [_joined(hook, event, found, seconds) for (hook, event), found in by_place.items()]
     return sorted(costs, key=lambda cost: (-cost.total_seconds, cost.hook, cost.event))
+
+
+def _seconds_of(reader: StatsReader, run_id: str, counted: set[int]) -> float:
+    """Return how long these attempts took; one that has not said when it ended lasted until its newest epoch."""
+    attempts = [each for each in reader.attempts(run_id) if each["attempt"] in counted]
+    seen: dict[int, float] = {}
+    if any(each["ended"] is None for each in attempts):
+        for row in (*reader.epochs(run_id), *reader.superseded(run_id, "epochs")):
+            seen[row["attempt"]] = max(row["wall_time"], seen.get(row["attempt"], 0.0))
+    return sum(max((each["ended"] or seen.get(each["attempt"], 0.0)) - each["started"], 0.0) for each in attempts)
 
 
 def _joined(hook: str, event: str, rows: Sequence[dict[str, Any]], seconds: float) -> Cost:

@@ -115,7 +115,7 @@ def _hooks(costs: Sequence[Cost], found: Details) -> list[Part]:
         parts += [Prose(f"All hooks took {sum(dearest.values()):.1f} % of the time of training.")]
         parts += [Bars(dearest, "% of the time"), Folded(f"by event ({len(costs)})", [table])]
     else:
-        parts.append(Prose("No costs of hooks are known yet: an attempt writes them when it ends."))
+        parts.append(Prose("No costs of hooks are known yet: a run writes them as it goes."))
     if not found["failures"]:
         return [*parts, Prose("No hook has failed.")]
     rows = [

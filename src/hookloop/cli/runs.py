@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -90,7 +90,7 @@ def rm(*run: str, runs_dir: Path = Path("runs"), yes: bool = False) -> int:
         say("nothing was removed")
         return 0
     for leftover in runs_dir.glob(f"{REMOVED_PREFIX}*"):
-        shutil.rmtree(leftover)
+        _clear_away(leftover)
     for folder in folders:
         _remove(folder)
         say(f"removed {folder.path}")
@@ -131,11 +131,21 @@ def _remove(folder: RunFolder) -> None:
         has_server = False  # a run whose settings are damaged can be removed all the same
     with RunLock(folder.path):
         # A run is gone whole, in one act; what a kill leaves of the rest is cleared away by the next one removed.
-        grave = Path(tempfile.mkdtemp(prefix=REMOVED_PREFIX, dir=folder.path.parent))
-        folder.path.rename(grave / folder.name)
-    shutil.rmtree(grave)
+        leftover = folder.path.rename(folder.path.with_name(f"{REMOVED_PREFIX}{secrets.token_hex(8)}"))
+    _clear_away(leftover)
     if has_server:
         note(f"the statistics of {folder.name} are in a database of many runs, and stay there")
+
+
+def _clear_away(leftover: Path) -> None:
+    """Delete a folder that is no run any more; another process may be at it, too."""
+
+    def excuse(_act: object, _path: str, found: tuple[type[BaseException], BaseException, object]) -> None:
+        if not isinstance(found[1], FileNotFoundError):
+            raise found[1]
+
+    if not leftover.is_symlink():
+        shutil.rmtree(leftover, onerror=excuse)
 
 
 def _copy_tags(folder: RunFolder) -> None:

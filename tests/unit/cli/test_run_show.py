@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hookloop.cli.hook_costs import costs_of
 from hookloop.cli.main import run
 from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.core.costs import HookCost
 from hookloop.core.state import HookFailures
-from hookloop.stats import StatsStore
+from hookloop.stats import StatsReader, StatsStore
 
 
 @pytest.fixture
@@ -86,3 +88,25 @@ def test_a_damaged_run_does_not_hide_the_others_and_can_be_removed(
     assert [line.split()[0] for line in listed] == ["run", "damaged", "one"]
     said(capsys, "runs", "rm", "damaged", "--yes", *where)
     assert not damaged.exists()
+
+
+def test_the_share_of_a_hook_in_a_killed_attempt_is_of_the_time_until_its_newest_epoch(tmp_path: Path) -> None:
+    now = ManualWallTime(1000.0)
+    with StatsStore(tmp_path / "stats.sqlite", run_id="one", wall_time=now) as store:
+        store.begin_attempt(1, {"epochs": 0})
+        now.seconds = 1004.0
+        store.log_epoch({"epochs": 1, "env_steps": 10, "optimizer_steps": 1, "seconds": 4.0})
+        store.log_hook_costs([HookCost("upload", "epoch_end", 1, 1_000_000_000, 1_000_000_000, 1)])
+        store.flush()
+        store.begin_attempt(2, {"epochs": 0})  # the killed one's epoch is moved aside
+
+    with StatsReader(tmp_path / "stats.sqlite") as reader:
+        assert [cost.share for cost in costs_of(reader, "one")] == [0.25]
+
+
+@dataclass
+class ManualWallTime:
+    seconds: float
+
+    def __call__(self) -> float:
+        return self.seconds
