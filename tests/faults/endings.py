@@ -14,6 +14,8 @@ from hookloop.stats import StatsReader
 
 # What two runs with the same bits do not share: time, names, and how often they were interrupted.
 VOLATILE = {"state/clocks/seconds", "state/attempt", "state/run_id"}
+# Hooks that measure time itself, or are due by it.
+TIMED = ("StopwatchHook", "MonitorHook", "ProgressHook", "display")
 _PATHS = {"state/latest_checkpoint_uri"}
 
 Ending = dict[str, Any]
@@ -25,13 +27,17 @@ def ending(folder: Path) -> Ending:
     assert found is not None, f"{folder} has no checkpoint"
     checkpoint, state = found
     assert checkpoint.manifest.kind == "final", f"the last checkpoint, {checkpoint.name}, is not final"
-    values = {path: value for path, value in _leaves(state, "") if path not in VOLATILE}
+    values = {path: value for path, value in _leaves(state, "") if path not in VOLATILE and not _is_timed(path)}
     for path in _PATHS & set(values):
         values[path] = Path(str(values[path])).name
     for part in ("model", "optimizer"):
         file = checkpoint.path / f"{part}.safetensors"
         values[file.name] = file.read_bytes() if file.exists() else None
     return {**values, **_statistics(stats_of(folder)), "name": checkpoint.name, "metrics": checkpoint.manifest.metrics}
+
+
+def _is_timed(path: str) -> bool:
+    return path.startswith("hooks/hooks/") and any(f"/{name}/" in path for name in TIMED)
 
 
 def stats_of(folder: Path) -> Path:
@@ -44,7 +50,10 @@ def _statistics(file: Path) -> Ending:
     if not file.exists():
         return {}
     with StatsReader(file) as reader:
-        metrics = reader.sql("SELECT epoch, env_steps, optimizer_steps, key, value FROM metrics ORDER BY 1, 4", 100_000)
+        rows = reader.sql(
+            "SELECT epoch, env_steps, optimizer_steps, key, value, hook FROM metrics ORDER BY 1, 4, 6", 100_000
+        )
+        metrics = [row for row in rows if not _is_timed(f"hooks/hooks/{row['hook']}/")]
         epochs = reader.sql("SELECT epoch, env_steps, optimizer_steps, episodes FROM epochs ORDER BY 1", 100_000)
         episodes = reader.sql('SELECT epoch, sequence, "return", length FROM episodes ORDER BY 1, 2', 100_000)
     assert epochs, f"{file} holds no epoch"

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hookloop.config.settings import RunSettings
 from hookloop.errors import ConfigError
 
 Plain = Any
 Effect = Literal["harmless", "changes training", "impossible"]
 
 # What only decides when a run ends, what it writes, and what it shows.
-_HARMLESS = ("checkpoints", "stats_episodes", "stats_url", "stop_at_return", "nan_policy")
+_HARMLESS = (*RunSettings.model_fields, "stop_at_return")
 # What the saved state has the shape of.
 _IMPOSSIBLE = ("env", "policy", "losses.*.kind", "trainer.horizon", "trainer.segment_length")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.checkpoints.retention import Retention
+from hookloop.config.settings import RunSettings
 from hookloop.errors import ConfigError, HeartbeatError, did_you_mean
 from hookloop.storage.atomic import leftovers, remove_leftovers, write_json
 from hookloop.storage.lock import LOCK_NAME, require_free
@@ -33,6 +34,8 @@ class RunConfig:
     seed: int
     threads: int
     settings: dict[str, Plain]
+    workload: str = "rl"
+    """What kind of run it is: which settings it has."""
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     changes: list[dict[str, Plain]] = field(default_factory=list[dict[str, Plain]])
     """What was changed when the run was resumed: the setting, its values before and after, and from which step on."""
@@ -41,7 +44,7 @@ class RunConfig:
     @property
     def sha256(self) -> str:
         """The hash of everything that decides the bits."""
-        settings = {name: value for name, value in self.settings.items() if name != "checkpoints"}
+        settings = {name: value for name, value in self.settings.items() if name not in RunSettings.model_fields}
         decisive = {"seed": self.seed, "settings": settings}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
@@ -111,6 +114,8 @@ class RunFolder:
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no JSON: {error}.") from error
         expected = {each.name for each in fields(RunConfig)}
+        if isinstance(read, dict):
+            read.setdefault("workload", "rl")  # runs of before there were others
         is_ours = isinstance(read, dict) and set(read) == expected and read["version"] == RUN_VERSION
         if not is_ours or not isinstance(read["settings"], dict):
             raise ConfigError(f"{file} was not written by this hookloop: it should hold {', '.join(sorted(expected))}.")

@@ -8,26 +8,21 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from hookloop.cli.changes import Change, changes_between, refuse_changes
 from hookloop.cli.run_folder import RunConfig, RunFolder, find_run, new_run
-from hookloop.cli.teachers import find_teacher, pin_teachers
+from hookloop.cli.run_hooks import Display, run_hooks
+from hookloop.cli.workloads import Job, Result, build_job, read_settings, settle
 from hookloop.config.overrides import apply_overrides
+from hookloop.config.settings import RunSettings
 from hookloop.errors import ConfigError
 from hookloop.recipes import find_recipe, split_arguments
 from hookloop.storage.atomic import write_json
 from hookloop.storage.lock import RunLock
-
-if TYPE_CHECKING:
-    from hookloop.checkpoints import CheckpointManager
-    from hookloop.rl.config import RLConfig
-    from hookloop.rl.trainer import Trainer, TrainResult
-
-Display = Literal["auto", "live", "plain", "json", "off"]
 
 
 def train(
@@ -64,9 +59,9 @@ def train(
     if resume is None:
         name, overrides = split_arguments(recipe)
         settings = apply_overrides(find_recipe(name), overrides, what=f"the recipe {name!r}")
-        settings = pin_teachers(settings, runs_dir)
+        settings = settle(settings, runs_dir)
         folder = new_run(runs_dir, run or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
-        config = RunConfig(name, seed or 0, threads or 1, settings.model_dump(mode="json"))
+        config = RunConfig(name, seed or 0, threads or 1, settings.model_dump(mode="json"), settings.workload)
         return _start(folder, config, settings, display, dry_run=dry_run)
     if seed is not None or run is not None:
         raise ConfigError("--seed and --run belong to a new run; a resumed one keeps its own.")
@@ -77,14 +72,13 @@ def train(
 
 def _changed(
     folder: RunFolder, words: tuple[str, ...], threads: int | None, *, is_forced: bool
-) -> tuple[RunConfig, RLConfig, list[Change]]:
+) -> tuple[RunConfig, RunSettings, list[Change]]:
     """Return a run as it was, with the settings that are to change, and those changes."""
-    from hookloop.rl.config import RLConfig
-
     if words and "=" not in words[0]:
         raise ConfigError(f"--resume goes on with the recipe of the run; leave {words[0]!r} out.")
     config = folder.read_config()
-    settings = apply_overrides(RLConfig.model_validate(config.settings), words, what=f"the run {folder.name!r}")
+    settings = read_settings(config.workload, config.settings)
+    settings = apply_overrides(settings, words, what=f"the run {folder.name!r}")
     changed = settings.model_dump(mode="json")
     changes = changes_between(config.settings, changed)
     refuse_changes(changes, is_forced=is_forced)
@@ -95,7 +89,7 @@ def _changed(
 def _start(
     folder: RunFolder,
     config: RunConfig,
-    settings: RLConfig,
+    settings: RunSettings,
     display: Display,
     *,
     dry_run: bool,
@@ -106,21 +100,20 @@ def _start(
     for change in changes:
         say(f"changed  {change}")
     if dry_run:
-        trainer = _trainer(folder, config, settings, display, resume=resume, lock=None)
-        _show_plan(settings, trainer, folder)
+        _show_plan(settings, _job(folder, config, settings, display, resume=resume, lock=None), folder)
         return 0
     with RunLock(folder.path) as lock:
         if resume is None:
             folder.require_new()  # again: another process may have begun and ended it before this one had the lock
         folder.sweep()
-        trainer = _trainer(folder, config, settings, display, resume=resume, lock=lock)
+        job = _job(folder, config, settings, display, resume=resume, lock=lock)
         if resume is None:
             folder.write_config(config)
         # Also without changes: what a checkpoint holds should not tell of how often the run was resumed.
-        trainer.add_hook(_Changes(folder, config, changes), name="changes")
-        result = trainer.train(settings.total_env_steps)
+        job.hooks.add(_Changes(folder, config, changes), name="changes")
+        result = job.train()
         _write_outcome(folder, result)
-    _say_goodbye(folder, config, trainer, result)
+    _say_goodbye(folder, config, job, result)
     return result.loop.exit_code
 
 
@@ -141,64 +134,28 @@ class _Changes:
         self._folder.write_config(replace(self._config, changes=[*self._config.changes, *noted]))
 
 
-def _trainer(
+def _job(
     folder: RunFolder,
     config: RunConfig,
-    settings: RLConfig,
+    settings: RunSettings,
     display: Display,
     *,
     resume: str | None,
     lock: RunLock | None,
-) -> Trainer:
+) -> Job:
     # Here and not above: torch takes a second to import, which a wrong argument should not cost.
     with _kept_to_the_end():
         import torch
 
         from hookloop.core import derive_seed
         from hookloop.core.global_random import seed_global_random
-        from hookloop.hooks import CheckpointHook, GoalHook, HeartbeatHook, NanGuardHook, ProgressHook
-        from hookloop.rl.build import build_trainer
 
+        hooks = run_hooks(folder, config, settings, display, resume=resume, lock=lock)
     torch.set_num_threads(config.threads)
     seed_global_random(derive_seed(config.seed, "global"))  # for hooks of users, which may draw from them
-    hooks: list[object] = [HeartbeatHook(folder.heartbeat_file)]
-    if settings.nan_policy != "off":
-        hooks.append(NanGuardHook(settings.nan_policy))
-    if settings.stop_at_return is not None:
-        hooks.append(GoalHook(settings.stop_at_return))
-    if display != "off":
-        style = "json" if display == "json" else "plain"
-        hooks.append(ProgressHook(style=style, total_env_steps=settings.total_env_steps))
-    wanted = settings.checkpoints
-    hooks.append(
-        CheckpointHook(
-            _manager(folder, config, settings, lock),
-            wandb_checkpoint_interval=wanted.publish_interval,
-            schedule=wanted.schedule,
-            resume=resume or False,
-            sinks=_sinks(wanted.publish_to),
-            strict=False,
-            max_failed_saves=wanted.max_failed_saves,
-        )
-    )
-    hooks.append(_stats_hook(folder, config, settings))
-    trainer = build_trainer(settings, hooks=hooks, seed=config.seed, second_signal="exit", find_teacher=find_teacher)
-    trainer.state.run_id = config.run_id
-    return trainer
-
-
-def _manager(folder: RunFolder, config: RunConfig, settings: RLConfig, lock: RunLock | None) -> CheckpointManager:
-    from hookloop.checkpoints import CheckpointManager, Retention
-
-    wanted = settings.checkpoints
-    retention = Retention(wanted.keep_last, wanted.keep_best, wanted.keep_every, wanted.metric, wanted.mode)
-    return CheckpointManager(
-        folder.checkpoints,
-        retention=retention,
-        asynchronous=wanted.asynchronous,
-        lock=lock,
-        config_sha256=config.sha256,
-    )
+    job = build_job(settings, hooks=hooks, seed=config.seed)
+    job.state.run_id = config.run_id
+    return job
 
 
 @contextmanager
@@ -214,55 +171,31 @@ def _kept_to_the_end() -> Generator[None]:
         gc.enable()
 
 
-def _stats_hook(folder: RunFolder, config: RunConfig, settings: RLConfig) -> object:
-    from hookloop.hooks import StatsHook
-    from hookloop.stats import StatsClient
-
-    def client() -> StatsClient:
-        return StatsClient(settings.stats_url or folder.stats_file, run_id=config.run_id)
-
-    return StatsHook(
-        client,
-        keeps_episodes=settings.stats_episodes,
-        name=folder.name,
-        recipe=config.recipe,
-        seed=config.seed,
-        config=config.settings,
-    )
-
-
-def _sinks(publish_to: str | None) -> list[Any]:
-    from hookloop.checkpoints.publishing import UriSink
-
-    return [] if publish_to is None else [UriSink(publish_to)]
-
-
-def _show_plan(settings: RLConfig, trainer: Trainer, folder: RunFolder) -> None:
+def _show_plan(settings: RunSettings, job: Job, folder: RunFolder) -> None:
     say(settings.model_dump_json(indent=2))
-    say(f"hooks, in order: {', '.join(trainer.hooks.order()) or 'none'}")
-    say(f"parameters: {sum(p.numel() for p in trainer.policy.parameters())}")
+    say(f"hooks, in order: {', '.join(job.hooks.order()) or 'none'}")
+    say(f"parameters: {sum(each.numel() for each in job.model.parameters())}")
     files = (folder.path / "config.json", folder.stats_file, folder.heartbeat_file, folder.result_file)
     say(f"files: {', '.join(map(str, files))}, {folder.checkpoints}/")
 
 
-def _write_outcome(folder: RunFolder, result: TrainResult) -> None:
-    fields = ("version", "outcome", "env_steps", "epochs", "episodes", "optimizer_steps", "seconds", "mean_return")
-    write_json(folder.result_file, {name: getattr(result, name) for name in fields})
+def _write_outcome(folder: RunFolder, result: Any) -> None:
+    write_json(
+        folder.result_file, {each.name: getattr(result, each.name) for each in fields(result) if each.name != "loop"}
+    )
 
 
-def _say_goodbye(folder: RunFolder, config: RunConfig, trainer: Trainer, result: TrainResult) -> None:
-    reached = "no episode finished" if result.mean_return is None else f"mean return {result.mean_return:.1f}"
+def _say_goodbye(folder: RunFolder, config: RunConfig, job: Job, result: Result) -> None:
     why = f" ({result.loop.stop.reason})" if result.loop.stop is not None else ""
-    speed = result.env_steps / max(result.seconds, 1e-9)
     say(f"{result.outcome}{why}")
-    say(f"  reached  {reached} after {result.env_steps} steps in {result.seconds:.1f} s ({speed:.0f} steps/s)")
+    say(f"  reached  {job.in_words(result)}")
     say(f"  where    {folder.path}")
     if result.outcome == "interrupted":
         say(f"  go on    hookloop train --resume {folder.path}")
     else:
         say(f"  again    hookloop train {config.recipe} --seed {config.seed + 1}")
     say(f"  look     hookloop checkpoints {folder.path}")
-    for hook, failures in trainer.state.failures.items():
+    for hook, failures in job.state.failures.items():
         say(f"  failed   hook {hook}: {failures.count} times, last: {failures.last_error}")
 
 

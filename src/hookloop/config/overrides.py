@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from hookloop.config.settings import RunSettings
 from hookloop.errors import ConfigError, did_you_mean
 
 Plain = Any
@@ -127,7 +128,8 @@ def _place(parts: Sequence[int | str], settings: Mapping[str, Plain]) -> str:
 
 def _leaves(model: BaseModel, prefix: tuple[str, ...]) -> list[tuple[tuple[str, ...], Plain, bool]]:
     found: list[tuple[tuple[str, ...], Plain, bool]] = []
-    for name in type(model).model_fields:
+    # What a workload has of its own comes first: it is what people look for.
+    for name in sorted(type(model).model_fields, key=lambda name: name in RunSettings.model_fields):
         value: Plain = getattr(model, name)
         path = (*prefix, name)
         if isinstance(value, BaseModel):

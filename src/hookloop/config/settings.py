@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,3 +26,28 @@ class CheckpointConfig(Settings):
     max_failed_saves: int = Field(default=3, ge=1, description="So many failed writes in a row end the run")
     publish_to: str | None = Field(default=None, description="A URI to copy checkpoints to, such as s3://bucket/runs")
     publish_interval: int = Field(default=1, ge=1, description="Epochs between two that are published")
+
+
+class MetricsConfig(Settings):
+    """What is measured beside the losses and returns. None of it changes training."""
+
+    log_every: str = Field(default="every 1 epochs", description="When episodes, experience and settings are logged")
+    times_every: str = Field(default="every 1 seconds", description="When the times of the phases are logged")
+    gradients: str | None = Field(default="every 100 optimizer_steps", description="When gradients are looked at")
+    monitor_seconds: float | None = Field(default=10.0, gt=0, description="Seconds between two looks at the machine")
+
+
+class RunSettings(Settings):
+    """What every kind of run shares: what is kept, watched and shown of it. None of it changes training."""
+
+    workload: ClassVar[str]
+
+    checkpoints: CheckpointConfig = CheckpointConfig()
+    metrics: MetricsConfig = MetricsConfig()
+    stats_url: str | None = Field(
+        default=None, description="A database for the statistics of many runs; by default a file in the run's folder"
+    )
+    stats_episodes: bool = Field(default=False, description="Keep a row for every episode; costs a few percent")
+    nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
+        default="stop", description="What to do about numbers that are not finite"
+    )

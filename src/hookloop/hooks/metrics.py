@@ -36,12 +36,14 @@ class MetricsHook(CompositeHook):
         frequency: Steps between two calls of the ``collectors``.
         collectors: Functions of the context whose results are logged: your own metrics.
         log_every: When to log figures and times, such as "every 10 epochs"; every epoch by default.
+        times_every: When to log times, if not then.
         gradients: When to look at the gradients; None never does.
         monitor_seconds: Seconds between two rows about the machine; None leaves it alone.
         heartbeat_file: Where to write signs of life; without it, only into the file that the environment names.
+        total_steps: What the run is going for, to tell how long it will take.
         trackers: More trackers, by name or as objects.
         progress: What shows progress, in place of a line.
-        about: ``name``, ``recipe``, ``seed``, ``config`` and ``tags`` of the run, for its statistics.
+        about: ``name``, ``recipe``, ``seed``, ``config`` and ``tags`` of the run, and other arguments of ``StatsHook``.
     """
 
     def __init__(
@@ -54,9 +56,11 @@ class MetricsHook(CompositeHook):
         frequency: int = 1,
         collectors: Iterable[Collector] = (),
         log_every: Schedule | str = "every 1 epochs",
+        times_every: Schedule | str | None = None,
         gradients: Schedule | str | None = "every 100 optimizer_steps",
         monitor_seconds: float | None = 10.0,
         heartbeat_file: str | Path | None = None,
+        total_steps: int | None = None,
         trackers: Sequence[Live] = (),
         progress: object | None = None,
         **about: Any,
@@ -64,7 +68,7 @@ class MetricsHook(CompositeHook):
         children: list[object] = [
             HeartbeatHook(heartbeat_file),
             FiguresHook(log_every),
-            StopwatchHook(log_every, stopwatch=timer),
+            StopwatchHook(log_every if times_every is None else times_every, total_steps, stopwatch=timer),
         ]
         collect = list(collectors)
         if collect:
@@ -78,7 +82,7 @@ class MetricsHook(CompositeHook):
         if progress is not None:
             children.append(progress)
         elif verbose:
-            children.append(ProgressHook())
+            children.append(ProgressHook(total_env_steps=total_steps))
         super().__init__(children, name="metrics")
 
 

@@ -1,7 +1,7 @@
 """Recipes: functions that return the settings of a whole run. ``hookloop recipes`` lists them.
 
-A recipe of your own is a function without arguments that returns an ``RLConfig``, registered by the entry point group
-``hookloop.recipes``.
+A recipe of your own is a function without arguments that returns settings such as an ``RLConfig``, registered by the
+entry point group ``hookloop.recipes``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 
+from hookloop.config.settings import RunSettings
 from hookloop.errors import ConfigError, UnknownNameError
-from hookloop.rl.config import RLConfig
 
 GROUP = "hookloop.recipes"
 DEFAULT = "cartpole"
@@ -26,7 +26,7 @@ BUILT_IN = {
     "minigrid": "hookloop.recipes.native:minigrid",
 }
 
-Recipe = Callable[[], RLConfig]
+Recipe = Callable[[], RunSettings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def split_arguments(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return words[0], tuple(words[1:])
 
 
-def find_recipe(name: str) -> RLConfig:
+def find_recipe(name: str) -> RunSettings:
     """Return the settings of the recipe called ``name``."""
     sources = recipe_sources()
     if name not in sources:
@@ -66,8 +66,10 @@ def find_recipe(name: str) -> RLConfig:
         error.add_note("Run 'hookloop recipes' to list them all.")
         raise error
     made = sources[name].load()()
-    if not isinstance(made, RLConfig):
-        raise ConfigError(f"The recipe {name!r} returned a {type(made).__name__}; a recipe returns an RLConfig.")
+    if not isinstance(made, RunSettings):
+        raise ConfigError(
+            f"The recipe {name!r} returned a {type(made).__name__}; a recipe returns settings such as an RLConfig."
+        )
     return made
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from hookloop.config.settings import CheckpointConfig, Settings
+from hookloop.config.settings import RunSettings, Settings
 from hookloop.rl.values import Cosine, Exponential, Linear, Piecewise
 
 Value = Annotated[Linear | Cosine | Exponential | Piecewise, Field(discriminator="kind")]
@@ -112,20 +112,14 @@ class KickstartConfig(Settings):
 LossConfig = Annotated[PPOConfig | KickstartConfig, Field(discriminator="kind")]
 
 
-class RLConfig(Settings):
+class RLConfig(RunSettings):
     """A whole run: what a recipe returns and ``hookloop train`` carries out."""
+
+    workload: ClassVar[str] = "rl"
 
     total_env_steps: int = Field(default=100_000, ge=1, description="Environment steps in all")
     env: EnvConfig
     policy: PolicyConfig = PolicyConfig()
     losses: dict[str, LossConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
-    checkpoints: CheckpointConfig = CheckpointConfig()
-    stats_url: str | None = Field(
-        default=None, description="A database for the statistics of many runs; by default a file in the run's folder"
-    )
-    stats_episodes: bool = Field(default=False, description="Keep a row for every episode; costs a few percent")
-    nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
-        default="stop", description="What to do about numbers that are not finite"
-    )
     stop_at_return: float | None = Field(default=None, description="Stop once the mean of 100 episodes reaches this")

@@ -1,0 +1,92 @@
+"""The hooks that ``hookloop train`` gives every run. Imports torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from hookloop.cli.run_folder import RunConfig, RunFolder
+from hookloop.cli.workloads import own_hooks, total_steps
+from hookloop.config.settings import RunSettings
+
+if TYPE_CHECKING:
+    from hookloop.checkpoints import CheckpointManager
+    from hookloop.storage.lock import RunLock
+
+Display = Literal["auto", "live", "plain", "json", "off"]
+
+
+def run_hooks(
+    folder: RunFolder,
+    config: RunConfig,
+    settings: RunSettings,
+    display: Display,
+    *,
+    resume: str | None,
+    lock: RunLock | None,
+) -> list[object]:
+    """Return everything that happens in a run besides training, in order."""
+    from hookloop.hooks import CheckpointHook, MetricsHook, NanGuardHook
+    from hookloop.stats import StatsClient
+
+    hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
+    hooks += own_hooks(settings)
+    wanted = settings.checkpoints
+    saving = CheckpointHook(
+        _manager(folder, config, settings, lock),
+        wandb_checkpoint_interval=wanted.publish_interval,
+        schedule=wanted.schedule,
+        resume=resume or False,
+        sinks=_sinks(wanted.publish_to),
+        strict=False,
+        max_failed_saves=wanted.max_failed_saves,
+    )
+
+    def client() -> StatsClient:
+        return StatsClient(settings.stats_url or folder.stats_file, run_id=config.run_id)
+
+    measured = settings.metrics
+    metrics = MetricsHook(
+        stats_client=client,
+        verbose=False,
+        log_every=measured.log_every,
+        times_every=measured.times_every,
+        gradients=measured.gradients,
+        monitor_seconds=measured.monitor_seconds,
+        heartbeat_file=folder.heartbeat_file,
+        total_steps=total_steps(settings),
+        progress=_progress(display, settings),
+        keeps_episodes=settings.stats_episodes,
+        name=folder.name,
+        recipe=config.recipe,
+        seed=config.seed,
+        config=config.settings,
+    )
+    return [*hooks, metrics, saving]
+
+
+def _progress(display: Display, settings: RunSettings) -> object | None:
+    from hookloop.hooks import ProgressHook
+
+    if display == "off":
+        return None
+    return ProgressHook(style="json" if display == "json" else "plain", total_env_steps=total_steps(settings))
+
+
+def _manager(folder: RunFolder, config: RunConfig, settings: RunSettings, lock: RunLock | None) -> CheckpointManager:
+    from hookloop.checkpoints import CheckpointManager, Retention
+
+    wanted = settings.checkpoints
+    retention = Retention(wanted.keep_last, wanted.keep_best, wanted.keep_every, wanted.metric, wanted.mode)
+    return CheckpointManager(
+        folder.checkpoints,
+        retention=retention,
+        asynchronous=wanted.asynchronous,
+        lock=lock,
+        config_sha256=config.sha256,
+    )
+
+
+def _sinks(publish_to: str | None) -> list[Any]:
+    from hookloop.checkpoints.publishing import UriSink
+
+    return [] if publish_to is None else [UriSink(publish_to)]

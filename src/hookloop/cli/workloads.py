@@ -1,0 +1,104 @@
+"""The kinds of runs: which settings each has, and how a trainer is built and run from them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from hookloop.cli.teachers import find_teacher, pin_teachers
+from hookloop.config.settings import RunSettings
+from hookloop.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from hookloop.core import HookManager, LoopResult, TrainerState
+    from hookloop.rl.config import RLConfig
+
+Live = Any
+Plain = Any
+
+SETTINGS = {"rl": "hookloop.rl.config:RLConfig"}
+
+
+class Result(Protocol):
+    """How a run ended, whatever kind it is; a dataclass with more fields than these."""
+
+    @property
+    def outcome(self) -> str:
+        """Completed, stopped, interrupted or failed."""
+        ...
+
+    @property
+    def loop(self) -> LoopResult:
+        """How the loop ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A trainer that is ready to run, and how to speak of it."""
+
+    trainer: Live
+    model: Live
+    train: Callable[[], Result]
+    in_words: Callable[[Live], str]
+    """What a result has reached."""
+
+    @property
+    def hooks(self) -> HookManager:
+        """Its hooks."""
+        return self.trainer.hooks
+
+    @property
+    def state(self) -> TrainerState:
+        """Its state."""
+        return self.trainer.state
+
+
+def read_settings(workload: str, settings: Mapping[str, Plain]) -> RunSettings:
+    """Return the settings of a run as what they are."""
+    if workload not in SETTINGS:
+        raise UnknownNameError("kind of run", workload, SETTINGS)
+    module, _, name = SETTINGS[workload].partition(":")
+    return getattr(importlib.import_module(module), name).model_validate(settings)
+
+
+def settle(settings: RunSettings, runs_dir: Path) -> RunSettings:
+    """Replace what could mean something else tomorrow by what it means now."""
+    return pin_teachers(cast("RLConfig", settings), runs_dir) if settings.workload == "rl" else settings
+
+
+def own_hooks(settings: RunSettings) -> list[object]:
+    """Return the hooks that only this kind of run has. Imports torch."""
+    from hookloop.hooks import GoalHook
+
+    goal = getattr(settings, "stop_at_return", None)
+    return [] if goal is None else [GoalHook(goal)]
+
+
+def build_job(settings: RunSettings, *, hooks: Sequence[object], seed: int) -> Job:
+    """Build everything a run needs. Imports torch."""
+    return _BUILD[settings.workload](settings, hooks=hooks, seed=seed)
+
+
+def total_steps(settings: RunSettings) -> int | None:
+    """Return how many environment steps a run is going for; None if it does not count them."""
+    return getattr(settings, "total_env_steps", None)
+
+
+def _rl_job(settings: RLConfig, *, hooks: Sequence[object], seed: int) -> Job:
+    from hookloop.rl.build import build_trainer
+
+    trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit", find_teacher=find_teacher)
+    return Job(trainer, trainer.policy, lambda: trainer.train(settings.total_env_steps), _rl_in_words)
+
+
+def _rl_in_words(result: Live) -> str:
+    reached = "no episode finished" if result.mean_return is None else f"mean return {result.mean_return:.1f}"
+    speed = result.env_steps / max(result.seconds, 1e-9)
+    return f"{reached} after {result.env_steps} steps in {result.seconds:.1f} s ({speed:.0f} steps/s)"
+
+
+_BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job}
