@@ -174,14 +174,14 @@ def test_the_costs_of_the_hooks_of_a_run_are_told_the_dearest_first(
     assert code == 0
     assert out.splitlines()[0].split() == ["hook", "event", "calls", "total", "mean", "max", "share"]
     assert "of the time" in out.splitlines()[-1]
-    found = json.loads(say(capsys, "hooks", "stats", "--run", "first", "--json", "--runs-dir", str(runs))[1])
+    found = json.loads(say(capsys, "hooks", "GoalHook", "--run", "first", "--json", "--runs-dir", str(runs))[1])
     totals = [each["total_seconds"] for each in found["costs"]]
     assert totals == sorted(totals, reverse=True)
-    assert {each["hook"] for each in found["costs"]} == {"stats"}
+    assert {each["hook"] for each in found["costs"]} == {"GoalHook"}
     assert all(0 <= each["share"] < 1 and each["mean_seconds"] <= each["max_seconds"] for each in found["costs"])
     assert found["failures"] == []
-    code, _, err = say(capsys, "hooks", "stat", "--run", "first", "--runs-dir", str(runs))
-    assert (code, err) == (2, "error: There is no hook 'stat' in the run 'first'. Did you mean 'stats'?\n")
+    code, _, err = say(capsys, "hooks", "GoalHok", "--run", "first", "--runs-dir", str(runs))
+    assert (code, err) == (2, "error: There is no hook 'GoalHok' in the run 'first'. Did you mean 'GoalHook'?\n")
 
 
 def test_tags_are_listed_filtered_and_seen_by_queries(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
