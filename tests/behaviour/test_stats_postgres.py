@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hookloop.stats import StatsClient, StatsReader, StatsStore
 from hookloop.stats.database import writing_engine
 from hookloop.stats.migrations import migrate, stored_version
 from hookloop.stats.schema import SCHEMA_VERSION
+from hookloop.stats.tags import write_tags
 from tests.postgres import running_server
 from tests.unit.stats.logged import RUN, live_tables, log_epoch, metric_row, reading
 
@@ -165,3 +167,18 @@ def test_a_step_that_fails_half_way_leaves_the_old_version_whole(url: str) -> No
 
     with pytest.raises(StatsSchemaError, match="Upgrade hookloop"):
         StatsStore(url, run_id=RUN)
+
+
+def test_tags_are_written_on_a_server_by_several_at_once(url: str) -> None:
+    log_a_resumed_run(url)
+    kept: list[str] = []
+
+    def tag(name: str) -> None:
+        kept.append(name)
+        write_tags(url, RUN, lambda: sorted(kept))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tag, (f"tag{k}" for k in range(12))))
+
+    with StatsReader(url) as reader:
+        assert reader.run(RUN)["tags"] == sorted(kept)

@@ -43,7 +43,8 @@ def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
      ["config", "cartpole"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"],
-     ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"]],
+     ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"], ["runs", "--help"],
+     ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +10,9 @@ from hookloop.checkpoints.selectors import find
 from hookloop.checkpoints.store import Checkpoint, CheckpointStore, Unreadable
 from hookloop.cli.exit_codes import EXIT_FAILED
 from hookloop.cli.run_folder import RunFolder, find_run
+from hookloop.cli.tables import say, size
 from hookloop.errors import ConfigError, DamagedCheckpointError
 from hookloop.storage.lock import RunLock
-
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def checkpoints(
@@ -29,7 +27,7 @@ def checkpoints(
     """List, verify, pin or delete the checkpoints of a run.
 
     Args:
-        run: The run's name, or its path.
+        run: The run's name, the beginning of it, its path, or latest.
         runs_dir: The folder of all runs.
         verify: Read every byte and compare it with its hash; exit with 4 if one is damaged.
         pin: Keep this one whatever the rules say: latest, best, final, a step, or an epoch such as epoch5.
@@ -52,23 +50,23 @@ def checkpoints(
 def _list(store: CheckpointStore, retention: Retention) -> int:
     found = store.look_at_all()
     if not found:
-        _say(f"no checkpoint in {store.folder} yet")
+        say(f"no checkpoint in {store.folder} yet")
         return 0
     best = retention.best([each.manifest for each in found if isinstance(each, Checkpoint)])
     best_name = best[0].name if best else None
     pins = store.pins()
-    _say(f"{'name':<24} {'epoch':>7} {retention.metric:>12} {'size':>9}  {'exactness':<14} notes")
+    say(f"{'name':<24} {'epoch':>7} {retention.metric:>12} {'size':>9}  {'exactness':<14} notes")
     for each in found:
         if isinstance(each, Unreadable):
-            _say(f"{each.name:<24} damaged: {each.fault}")
+            say(f"{each.name:<24} damaged: {each.fault}")
             continue
         notes = [word for word, holds in (("best", each.name == best_name), ("pinned", each.name in pins)) if holds]
         if each.manifest.kind != "periodic":
             notes.insert(0, each.manifest.kind)
         value = each.manifest.metrics.get(retention.metric)
         score = "-" if value is None else f"{value:.4g}"
-        _say(
-            f"{each.name:<24} {each.manifest.epochs:>7} {score:>12} {_size(each.manifest.total_bytes):>9}  "
+        say(
+            f"{each.name:<24} {each.manifest.epochs:>7} {score:>12} {size(each.manifest.total_bytes):>9}  "
             f"{each.manifest.exactness:<14} {', '.join(notes)}".rstrip()
         )
     return 0
@@ -80,17 +78,17 @@ def _verify(store: CheckpointStore) -> int:
         try:
             store.verify(name)
         except DamagedCheckpointError as error:
-            _say(f"{name:<24} damaged: {error}")
+            say(f"{name:<24} damaged: {error}")
             code = EXIT_FAILED
         else:
-            _say(f"{name:<24} sound")
+            say(f"{name:<24} sound")
     return code
 
 
 def _change(folder: RunFolder, act: Callable[[str], None], name: str, done: str) -> int:
     with RunLock(folder.path):  # a run that is training tidies up its checkpoints, too
         act(name)
-    _say(f"{done} {name}")
+    say(f"{done} {name}")
     return 0
 
 
@@ -101,14 +99,3 @@ def _name(store: CheckpointStore, folder: RunFolder, selector: str) -> str:
     if checkpoint.path.parent != store.folder:
         raise ConfigError(f"{checkpoint.path} is not a checkpoint of the run {folder.name!r}.")
     return checkpoint.name
-
-
-def _size(count: float) -> str:
-    power = 0
-    while count >= 1000 and power < len(_UNITS) - 1:
-        count, power = count / 1000, power + 1
-    return f"{count:.3g} {_UNITS[power]}"
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")

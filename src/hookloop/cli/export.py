@@ -22,7 +22,7 @@ def export(run: str, *, to: Path, checkpoint: str = "latest", runs_dir: Path = P
     """Write the weights of a run to a file.
 
     Args:
-        run: The run's name, or its path.
+        run: The run's name, the beginning of it, its path, or latest.
         to: The file to write, such as policy.safetensors; it must not exist.
         checkpoint: Which weights: latest, best, final, a step, an epoch such as epoch5, a path or a URI.
         runs_dir: The folder of all runs.

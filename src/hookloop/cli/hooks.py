@@ -1,10 +1,11 @@
-"""``hookloop hooks``: what can be named in a configuration."""
+"""``hookloop hooks``: what can be named in a configuration, or what the hooks of a run have cost."""
 
 from __future__ import annotations
 
 import inspect
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.padding import Padding
@@ -31,13 +32,19 @@ class HookCard:
     problem: str = ""
 
 
-def hooks(name: str | None = None, *, json: bool = False) -> None:
+def hooks(name: str | None = None, *, run: str | None = None, runs_dir: Path = Path("runs"), json: bool = False) -> int:
     """List every hook a configuration can name: its events, schedule and failure policy.
 
     Args:
         name: Show this hook alone, with its arguments.
+        run: Show what the hooks of this run have cost, and what has gone wrong in them.
+        runs_dir: The folder of all runs.
         json: Print JSON.
     """
+    if run is not None:
+        from hookloop.cli.hook_costs import show_costs
+
+        return show_costs(run, runs_dir, hook=name, json=json)
     sources = hook_sources()
     if name is not None and name not in sources:
         raise UnknownNameError("hook called", name, sources)
@@ -46,6 +53,7 @@ def hooks(name: str | None = None, *, json: bool = False) -> None:
         _print_json(cards)
     else:
         _print_cards(cards, with_arguments=name is not None)
+    return 0
 
 
 def describe(source: HookSource) -> HookCard:

@@ -29,10 +29,12 @@ app = App(
 )
 # The texts stand here so that --help imports no command.
 app.command("hookloop.cli.train:train", help="Train a recipe.")
-app.command("hookloop.cli.metrics:runs", help="List the runs and how they stand.")
+app.command("hookloop.cli.runs:app", name="runs", help="List the runs and how they stand; show, compare, tag, remove.")
 app.command("hookloop.cli.metrics:metrics", help="Show what a run has measured.")
 app.command("hookloop.cli.metrics:query", help="Ask the statistics of a run in SQL.")
 app.command("hookloop.cli.sync:sync", help="Send trackers what they have missed of a run.")
+app.command("hookloop.cli.plot:plot", help="Draw the curves of runs into a file.")
+app.command("hookloop.cli.report:report", help="Write one page about a run.")
 app.command("hookloop.cli.checkpoints:checkpoints", help="List, verify, pin or delete the checkpoints of a run.")
 app.command("hookloop.cli.export:export", help="Write the weights of a run to a file.")
 app.command("hookloop.cli.export:import_", name="import", help="Turn a foreign weights file into safetensors.")
@@ -41,7 +43,7 @@ app.command("hookloop.cli.recipes:config", help="Show a recipe's settings and wh
 app.command("hookloop.cli.check_env:check_env", help="Check that an environment behaves.")
 app.command("hookloop.cli.watch:watch", help="Show a run live, from another shell.")
 app.command("hookloop.cli.watchdog:watchdog", help="Watch a run from outside, and end it if it hangs.")
-app.command("hookloop.cli.hooks:hooks", help="List every hook a configuration can name.")
+app.command("hookloop.cli.hooks:hooks", help="List every hook a configuration can name, or what those of a run cost.")
 app.command("hookloop.cli.doctor:doctor", help="Check what is installed and say what is missing.")
 
 

@@ -6,13 +6,14 @@ import hashlib
 import json
 import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from hookloop.checkpoints.retention import Retention
 from hookloop.config.settings import RunSettings
-from hookloop.errors import ConfigError, did_you_mean
+from hookloop.errors import ConfigError, HeartbeatError, did_you_mean
 from hookloop.storage.atomic import leftovers, remove_leftovers, write_json
 from hookloop.storage.lock import LOCK_NAME, require_free
 
@@ -20,6 +21,8 @@ Plain = Any
 
 RUN_VERSION = 1
 CONFIG_FILE = "config.json"
+LATEST = "latest"
+_MOST_NAMES = 10
 _RUN_NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,99}", re.ASCII)
 
 
@@ -136,11 +139,42 @@ def new_run(runs_dir: Path, name: str) -> RunFolder:
     return folder
 
 
+def all_runs(runs_dir: Path) -> list[RunFolder]:
+    """Return every run of a folder, by name; what is being removed is none any more."""
+    found = sorted(file.parent for file in runs_dir.glob(f"*/{CONFIG_FILE}"))
+    return [RunFolder(path) for path in found if not path.name.startswith(".")]
+
+
 def find_run(runs_dir: Path, run: str) -> RunFolder:
-    """Return the folder of a run, given its name or its path."""
+    """Return the folder of a run, given its name, its path, the beginning of its name, or ``latest``."""
     for path in (runs_dir / run, Path(run)):
         if (path / CONFIG_FILE).is_file():
             return RunFolder(path)
-    names = sorted(file.parent.name for file in runs_dir.glob(f"*/{CONFIG_FILE}"))
+    folders = all_runs(runs_dir)
+    if run == LATEST and folders:
+        return max(folders, key=_began)
+    begun = [folder for folder in folders if run and folder.name.startswith(run)]
+    if len(begun) == 1:
+        return begun[0]
+    names = [folder.name for folder in folders]
+    if begun:
+        raise ConfigError(f"{run!r} begins the names of {len(begun)} runs: {_some(begun)}. Write more of the name.")
     hint = did_you_mean(run, names) if names else f" There is none in {runs_dir}; --runs-dir names another folder."
     raise ConfigError(f"There is no run {run!r}.{hint}")
+
+
+def _began(folder: RunFolder) -> tuple[float, float]:
+    """Return when the latest process of a run began, as far as it said so; otherwise when the run was made."""
+    from hookloop.monitoring import read_beat
+
+    made = (folder.path / CONFIG_FILE).stat().st_mtime
+    try:
+        return read_beat(folder.heartbeat_file).process_started, made
+    except (FileNotFoundError, HeartbeatError):
+        return made, made
+
+
+def _some(folders: Sequence[RunFolder]) -> str:
+    names = [folder.name for folder in folders]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

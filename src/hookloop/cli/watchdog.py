@@ -25,7 +25,7 @@ def watchdog(
     """Watch a run on this machine; say what it does, and what it hangs in.
 
     Args:
-        run: The run's name or path, or the path of a heartbeat file.
+        run: The run's name, the beginning of it, its path, latest, or the path of a heartbeat file.
         timeout: Seconds in which nothing moves, neither a clock nor a phase nor a hook, until the run counts as hung.
         policy: What to do then: warn, or kill. Both first ask the run to write the stacks of its threads.
         grace: Seconds between SIGTERM and SIGKILL.

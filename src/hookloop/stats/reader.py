@@ -126,6 +126,11 @@ class StatsReader:
         """Return the completed epochs of a run in order."""
         return self._of_run(EPOCHS, run_id, ("epoch",))
 
+    def last_epoch(self, run_id: str) -> Row | None:
+        """Return the newest completed epoch of a run; None before the first."""
+        mine = select(EPOCHS).where(EPOCHS.c.run_id == run_id).order_by(EPOCHS.c.epoch.desc()).limit(1)
+        return next(iter(self._rows(EPOCHS, mine)), None)
+
     def episodes(self, run_id: str) -> list[Row]:
         """Return the finished episodes of a run in order."""
         return self._of_run(schema.EPISODES, run_id, (*PLACE_ORDER, "sequence"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,20 @@ from typing import Any
 from hookloop.storage.disk import flush_descriptor, flush_folder
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file: to a temporary one beside it, flushed to the disk, then renamed."""
+def write_bytes(path: Path, content: bytes, *, is_private: bool = True) -> None:
+    """Write a file: to a temporary one beside it, flushed to the disk, then renamed.
+
+    Args:
+        path: The file.
+        content: What it holds from now on.
+        is_private: Only its owner may read it; otherwise whoever the process's mask allows, as with any file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if is_private:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    else:
+        temporary = str(path.with_name(f".{path.name}.{secrets.token_hex(8)}"))
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
