@@ -28,10 +28,17 @@ def experience_figures(experience: Experience) -> dict[str, float]:
     return found
 
 
-def hyperparameters(optimizer: object, losses: Sequence[Loss]) -> dict[str, float]:
-    """Return the numbers in force that training follows and a schedule may change, by path."""
-    owners: dict[str, object] = {"optimizer": optimizer, **{f"losses/{loss.name}": loss for loss in losses}}
-    return {f"{owner}/{name}": value for owner, part in owners.items() for name, value in numbers_of(part).items()}
+class Hyperparameters:
+    """The numbers in force that training follows and a schedule may change, by path."""
+
+    def __init__(self, optimizer: object, losses: Sequence[Loss]) -> None:
+        owners: dict[str, object] = {"optimizer": optimizer, **{f"losses/{loss.name}": loss for loss in losses}}
+        # Looking for them takes longer than reading them, and which there are does not change.
+        self._places = [(f"{path}/{name}", owner, name) for path, owner in owners.items() for name in numbers_of(owner)]
+
+    def read(self) -> dict[str, float]:
+        """Return their values now."""
+        return {path: getattr(owner, name) for path, owner, name in self._places}
 
 
 def numbers_of(owner: object) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hookloop.core import TrainingLoop, derive_seed
 from hookloop.rl.collector import Collector
-from hookloop.rl.figures import experience_figures, hyperparameters
+from hookloop.rl.figures import Hyperparameters, experience_figures
 from hookloop.rl.learner import Learner
 from hookloop.rl.lessons import LessonPlan
 
@@ -37,6 +37,7 @@ class RLWorkload:
         self.learner = learner
         self.lessons = lessons
         self.total_env_steps = 0
+        self._hyperparameters = Hyperparameters(learner.optimizer, learner.losses)
 
     @property
     def exactness(self) -> str:
@@ -78,8 +79,7 @@ class RLWorkload:
     def figures(self) -> dict[str, float]:
         """Return numbers of the last epoch that are worth a row: its experience, and the settings in force."""
         found = {f"experience/{name}": value for name, value in experience_figures(self.collector.experience).items()}
-        settings = hyperparameters(self.learner.optimizer, self.learner.losses)
-        return {**found, **{f"hyperparameters/{name}": value for name, value in settings.items()}}
+        return {**found, **{f"hyperparameters/{path}": value for path, value in self._hyperparameters.read().items()}}
 
     def state_dict(self) -> dict[str, Plain]:
         """Return all that makes training go on with the same bits."""
