@@ -24,6 +24,8 @@
     │   ├── StatsSchemaError                    the database is from a newer release, or from something else
     │   ├── StatsQueryError (ValueError)        a query that is refused, wrong or too slow
     │   └── StatsWriteError (OSError)           rows are not durable; they are kept and written later
+    ├── EvaluationError (RuntimeError)      an evaluation could not be carried out
+    │   └── NoEpisodesError                     not one episode was finished, so there is nothing to score
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -125,6 +127,14 @@ class StatsQueryError(StatsError, ValueError):
 
 class StatsWriteError(StatsError, OSError):
     """Rows that were logged are not durable yet; they are kept and tried again."""
+
+
+class EvaluationError(HookloopError, RuntimeError):
+    """An evaluation could not be carried out."""
+
+
+class NoEpisodesError(EvaluationError):
+    """An evaluation has finished no episode, so there is nothing to score."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

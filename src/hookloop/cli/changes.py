@@ -12,7 +12,7 @@ Plain = Any
 Effect = Literal["harmless", "changes training", "impossible"]
 
 # What only decides when a run ends, what it writes, and what it shows.
-_HARMLESS = ("checkpoints", "stats_episodes", "stats_url", "stop_at_return", "nan_policy")
+_HARMLESS = ("checkpoints", "evaluation", "stats_episodes", "stats_url", "stop_at_return", "nan_policy")
 # What the saved state has the shape of.
 _IMPOSSIBLE = ("env", "policy", "losses.*.kind", "trainer.horizon", "trainer.segment_length")
 

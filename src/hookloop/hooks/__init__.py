@@ -2,6 +2,8 @@
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
 from hookloop.hooks.checkpoint import CheckpointHook
+from hookloop.hooks.evaluation import EvaluationHook
+from hookloop.hooks.evaluation_presets import create_default_evaluation_hooks
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
@@ -18,6 +20,7 @@ from hookloop.hooks.watchdog import WatchdogHook
 __all__ = [
     "CheckpointHook",
     "CompositeHook",
+    "EvaluationHook",
     "GoalHook",
     "GradientStatsHook",
     "HeartbeatHook",
@@ -35,5 +38,6 @@ __all__ = [
     "TrainerHook",
     "TrainerState",
     "WatchdogHook",
+    "create_default_evaluation_hooks",
     "load_hooks",
 ]

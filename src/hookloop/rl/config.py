@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hookloop.config.settings import CheckpointConfig, Settings
+from hookloop.config.settings import CheckpointConfig, EvaluationConfig, Settings
 from hookloop.rl.values import Cosine, Exponential, Linear, Piecewise
 
 Value = Annotated[Linear | Cosine | Exponential | Piecewise, Field(discriminator="kind")]
@@ -121,6 +121,7 @@ class RLConfig(Settings):
     losses: dict[str, LossConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
     checkpoints: CheckpointConfig = CheckpointConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
     stats_url: str | None = Field(
         default=None, description="A database for the statistics of many runs; by default a file in the run's folder"
     )

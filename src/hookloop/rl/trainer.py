@@ -12,8 +12,9 @@ from hookloop.core import HookContext, HookManager, LoopResult, TrainerState, Tr
 from hookloop.core.signals import SECOND
 from hookloop.errors import ConfigError
 from hookloop.rl.collector import Collector
-from hookloop.rl.config import TrainerConfig
+from hookloop.rl.config import EnvConfig, TrainerConfig
 from hookloop.rl.envs import Envs
+from hookloop.rl.evaluation.player import PolicyPlayer, player_of
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec, merge_specs
 from hookloop.rl.learner import Learner
 from hookloop.rl.losses.base import Loss
@@ -56,6 +57,7 @@ class Trainer:
         hooks: Anything that should happen besides: hooks in any dialect, or a HookManager.
         seed: The root of all randomness of this run.
         second_signal: What a second Ctrl-C does: ``raise`` or ``exit``.
+        env: The settings the environments were made from, for evaluations in environments of their own.
     """
 
     def __init__(
@@ -68,7 +70,9 @@ class Trainer:
         hooks: HookManager | Sequence[object] = (),
         seed: int = 0,
         second_signal: SECOND = "raise",
+        env: EnvConfig | None = None,
     ) -> None:
+        self.env = env
         self.config = config = config if config is not None else TrainerConfig()
         self.policy, self.envs, self.losses = policy, envs, list(losses)
         _require_distinct(self.losses)
@@ -135,6 +139,10 @@ class Trainer:
             mean_return=self.workload.mean_return(),
             loop=ended,
         )
+
+    def player(self) -> PolicyPlayer:
+        """Return the policy as it is now, for an evaluation; training may go on meanwhile."""
+        return player_of(self.policy, self.envs, self.env)
 
     def state_dict(self) -> dict[str, Plain]:
         """Return everything that makes training go on with the same bits."""
