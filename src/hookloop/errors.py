@@ -26,6 +26,7 @@
     │   └── StatsWriteError (OSError)           rows are not durable; they are kept and written later
     ├── EvaluationError (RuntimeError)      an evaluation could not be carried out
     │   └── NoEpisodesError                     not one episode was finished, so there is nothing to score
+    ├── ReplayError (ValueError)            a file is no replay, or is cut off, changed or hostile
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -135,6 +136,10 @@ class EvaluationError(HookloopError, RuntimeError):
 
 class NoEpisodesError(EvaluationError):
     """An evaluation has finished no episode, so there is nothing to score."""
+
+
+class ReplayError(HookloopError, ValueError):
+    """A file is not a replay: it is something else, cut off, changed or hostile; or an episode cannot be one."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

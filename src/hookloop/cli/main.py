@@ -33,6 +33,8 @@ app.command("hookloop.cli.metrics:runs", help="List the runs and how they stand.
 app.command("hookloop.cli.metrics:metrics", help="Show what a run has measured.")
 app.command("hookloop.cli.metrics:query", help="Ask the statistics of a run in SQL.")
 app.command("hookloop.cli.checkpoints:checkpoints", help="List, verify, pin or delete the checkpoints of a run.")
+app.command("hookloop.cli.evaluate:evaluate_run", name="eval", help="Score a checkpoint of a run.")
+app.command("hookloop.cli.replay:replay", help="Step through a recorded episode.")
 app.command("hookloop.cli.export:export", help="Write the weights of a run to a file.")
 app.command("hookloop.cli.export:import_", name="import", help="Turn a foreign weights file into safetensors.")
 app.command("hookloop.cli.recipes:recipes", help="List the recipes that can be trained.")

@@ -9,6 +9,7 @@ from typing import Any
 
 from hookloop.core import derive_seed
 from hookloop.core.global_random import load_global_random, save_global_random, seed_global_random
+from hookloop.errors import NoEpisodesError
 from hookloop.evaluation.results import EvaluationResult, Key, PlayedEpisode, Score
 from hookloop.evaluation.tasks import EvaluationTask, Player
 
@@ -23,7 +24,7 @@ def evaluate(
     checkpoint: str | None = None,
     time_s: Callable[[], float] = time.perf_counter,
 ) -> EvaluationResult:
-    """Play every simulation and score it.
+    """Play every simulation and score it; those without an episode are failures, and an error if there are no others.
 
     Args:
         task: How to play.
@@ -38,13 +39,20 @@ def evaluate(
     begun = time_s()
     scores: dict[Key, Score] = {}
     records: list[tuple[Key, PlayedEpisode]] = []
+    failures: dict[Key, NoEpisodesError] = {}
     for key, env in simulations.items():
         played = player.play(env, task.wanted(seed))
         what = f"{task.name!r}" if len(simulations) == 1 else f"{task.name!r} in {key[1]!r}"
-        scores[key] = Score.of(played, what=what, seed=derive_seed(run_seed, "intervals", task.name, key[1]))
+        try:
+            scores[key] = Score.of(played, what=what, seed=derive_seed(run_seed, "intervals", task.name, key[1]))
+        except NoEpisodesError as error:
+            failures[key] = error
         records += [(key, episode) for episode in played.episodes if episode.record is not None]
+    if failures and not scores:
+        raise next(iter(failures.values()))
+    told = {key: str(error) for key, error in failures.items()}
     return EvaluationResult(
-        task.name, scores, dict(clocks), seed, task.greedy, time_s() - begun, checkpoint, tuple(records)
+        task.name, scores, dict(clocks), seed, task.greedy, time_s() - begun, checkpoint, tuple(records), failures=told
     )
 
 

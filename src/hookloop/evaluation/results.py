@@ -124,6 +124,8 @@ class EvaluationResult:
     records: Sequence[tuple[Key, PlayedEpisode]] = ()
     replays: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where the recorded episodes are, by name."""
+    failures: Mapping[Key, str] = field(default_factory=dict[Key, str])
+    """The simulations that have no score, and why."""
 
     @property
     def policy_version(self) -> int:
@@ -137,13 +139,13 @@ class EvaluationResult:
 
     @property
     def averages(self) -> dict[str, float]:
-        """The numbers of all simulations, each simulation with the same weight."""
+        """The numbers of all simulations that have a score, each with the same weight."""
         return _averages(list(self.scores.values()))
 
     def metrics(self) -> dict[str, float]:
         """Return all numbers under flat names: the averages, and with several simulations those of each one."""
         found = self.averages
-        if len(self.scores) > 1:
+        if len(self.scores) + len(self.failures) > 1:
             categories = dict.fromkeys(category for category, _ in self.scores)
             if len(categories) > 1:
                 for category in categories:
@@ -151,12 +153,13 @@ class EvaluationResult:
                     found |= {f"{category}/{name}": value for name, value in _averages(of_it).items()}
             for (_, name), score in self.scores.items():
                 found |= {f"{name}/{key}": value for key, value in score.statistics().items()}
-        return found
+        return {**found, **{f"{name}/episodes": 0.0 for _, name in self.failures}}
 
     def rows(self) -> Iterator[tuple[str, Key, Score]]:
         """Yield each score with the name under which it is kept."""
+        is_alone = len(self.scores) + len(self.failures) == 1
         for key, score in self.scores.items():
-            yield self.task if len(self.scores) == 1 else f"{self.task}/{key[1]}", key, score
+            yield self.task if is_alone else f"{self.task}/{key[1]}", key, score
 
 
 def _averages(scores: Sequence[Score]) -> dict[str, float]:

@@ -165,6 +165,7 @@ class EvaluationHook(PeriodicHook):
     # Inside
 
     def _evaluate(self, task: EvaluationTask, ctx: HookContext) -> EvaluationResult:
+        self.evaluated_at = _moment(ctx)  # whatever comes of it: what failed is not tried again at the end
         player, simulations = self._player(ctx), self._simulations(task, ctx)
         if ctx.loop is None:
             result = _play(task, player, simulations, ctx)
@@ -199,7 +200,6 @@ class EvaluationHook(PeriodicHook):
         for delivery in self._runner.collect(wait=wait):
             if delivery.error is not None:
                 self._failed.append(delivery.error)
-                self.evaluated_at = []
                 continue
             assert self.task is not None
             result = self._keep(delivery.result)  # type: ignore[arg-type]  # what ``play`` returned
@@ -223,6 +223,8 @@ class EvaluationHook(PeriodicHook):
         else:
             log_late(ctx, named, result.clocks)
         log_result(ctx, result)
+        for why in result.failures.values():
+            ctx.note_failure(EvaluationError(why))
         curriculum = self._curriculum(ctx)
         if self.task.updates_curriculum and curriculum is not None:
             told = {name: score for (_, name), score in result.scores.items() if name in curriculum.lessons}

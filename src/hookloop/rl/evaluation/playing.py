@@ -100,7 +100,8 @@ class Session:
                     slot, number = episode.env_index, first + episode.env_index
                     end = "terminated" if envs.terminated[slot] else "truncated"
                     about = {"number": number, "seed": self._wanted.seed + number, "end": end}
-                    record = recorder.finish(slot, {**about, "return": episode.return_, "length": episode.length})
+                    about |= {"return": episode.return_, "length": episode.length}
+                    record = recorder.finish(slot, about)
                     self._ended.append(PlayedEpisode(number, episode.return_, episode.length, end, record))
 
 

@@ -87,7 +87,8 @@ class Recorder:
         if BOARDS in tape.rows:
             arrays[BOARDS] = _joined_texts(tape.rows[BOARDS])
         kept = {name: array[: steps + 1 if name.startswith(OBSERVATIONS) else steps] for name, array in arrays.items()}
-        return EpisodeRecord(kept, {**about, "recorded_steps": steps})
+        who = getattr(self._envs, "who", type(self._envs).__name__)
+        return EpisodeRecord(kept, {"environment": who, **about, "recorded_steps": steps})
 
     def _recording(self, playing: Collection[int]) -> dict[int, _Tape]:
         return {slot: tape for slot, tape in self._tapes.items() if slot in playing and not tape.is_full}

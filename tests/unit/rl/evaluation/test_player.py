@@ -118,7 +118,7 @@ CASES = {
     "native": EnvConfig(id="CartPole-v1", num_envs=4),
     "sync": EnvConfig(id="CartPole-v1", num_envs=4, mode="sync"),
     "continuous": EnvConfig(id="Pendulum-v1", num_envs=4),
-    "normalised": EnvConfig(id="Acrobot-v1", num_envs=4, normalise_observations=True, normalise_rewards=True),
+    "normalised": EnvConfig(id="Pendulum-v1", num_envs=4, normalise_observations=True, normalise_rewards=True),
     "masked": EnvConfig(id="Taxi-v4", num_envs=4),
 }
 
@@ -139,11 +139,11 @@ def test_every_kind_of_environment_and_policy_is_played_and_the_same_seed_gives_
     case: str, memory: str, greedy: bool
 ) -> None:
     trainer = trainer_for(CASES[case], memory)
-    wanted = Wanted(episodes=5, seed=7, greedy=greedy)
+    wanted = Wanted(episodes=4, seed=7, greedy=greedy)
 
     once, again = trainer.player().play(None, wanted), trainer.player().play(None, wanted)
 
-    assert len(once.episodes) == 5
+    assert len(once.episodes) == 4
     assert once == again
 
 
@@ -188,7 +188,7 @@ def test_the_policy_stays_in_the_mode_it_was_in_also_if_an_evaluation_fails() ->
     modes = [module.training for module in trainer.policy.modules()]
 
     player = trainer.player()
-    with pytest.raises(EvaluationError, match="cannot play in Pendulum-v1"):
+    with pytest.raises(EvaluationError, match="cannot play in Pendulum-v1: it was made for"):
         player.play("Pendulum-v1", Wanted(1, seed=0))
     player.play(None, Wanted(1, seed=0))
 
