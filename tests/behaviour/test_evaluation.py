@@ -62,7 +62,7 @@ class ScriptedPlayer:
 
 def draw_from_global_streams() -> None:
     random.random()
-    np.random.random()  # noqa: NPY002
+    np.random.random()
     torch.rand(1)
 
 
@@ -106,7 +106,9 @@ def test_training_has_the_same_bits_with_and_without_evaluation(case: str, backg
 def test_the_global_random_streams_are_as_they_were() -> None:
     before = save_global_random()
 
-    trainer_with(EvaluationHook(EvaluationTask(schedule="every 1 epoch"), player=ScriptedPlayer(draw_from_global_streams)))
+    trainer_with(
+        EvaluationHook(EvaluationTask(schedule="every 1 epoch"), player=ScriptedPlayer(draw_from_global_streams))
+    )
 
     assert save_global_random() == before
 
@@ -185,7 +187,9 @@ def test_a_run_that_failed_is_not_evaluated_at_its_end() -> None:
 
 def test_an_evaluation_can_be_asked_for() -> None:
     probe = Probe()
-    trainer = build_trainer(settings(), seed=1, hooks=[EvaluationHook(EvaluationTask(), player=ScriptedPlayer()), probe])
+    trainer = build_trainer(
+        settings(), seed=1, hooks=[EvaluationHook(EvaluationTask(), player=ScriptedPlayer()), probe]
+    )
     trainer.add_hook(lambda ctx: ctx.request_evaluation(), on="rollout_end", name="asks", schedule="at 1 epochs")
 
     trainer.train(4 * PER_EPOCH)

@@ -112,7 +112,9 @@ def _show(folder: RunFolder, checkpoint: Checkpoint, result: EvaluationResult, *
         return
     how = "greedy" if result.greedy else "sampled"
     _say(f"{folder.name}  {checkpoint.name}  {how}, {result.episodes} episodes, seeds from {result.seed}")
-    rows = [("simulation", "episodes", "mean", "median", "interquartile mean", "success", "length")]
+    rows: list[tuple[str, ...]] = [
+        ("simulation", "episodes", "mean", "median", "interquartile mean", "success", "length")
+    ]
     for (_, name), score in result.scores.items():
         estimates = [str(score.estimates[each]) for each in ("mean", "median", "iqm")]
         length = score.statistics()["episode/length"]

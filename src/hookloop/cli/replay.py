@@ -95,5 +95,3 @@ def _step_through(recorded: Replay) -> int:
 
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
-
-

@@ -32,11 +32,14 @@ class EvaluationConfig(Settings):
     """When the policy is scored in environments of its own, and how. None of it changes training."""
 
     schedule: str | None = Field(
-        default=None, description="When, such as 'every 50 epochs', and at the end; 'never': at the end; null: not at all"
+        default=None,
+        description="When, such as 'every 50 epochs', and at the end; 'never': at the end; null: not at all",
     )
     episodes: int = Field(default=16, ge=1, description="Episodes in each simulation")
     greedy: bool = Field(default=True, description="Take the likeliest actions; else draw them as in training")
-    seed: int | None = Field(default=None, ge=0, lt=2**30, description="Of the first episode; null: from the run's seed")
+    seed: int | None = Field(
+        default=None, ge=0, lt=2**30, description="Of the first episode; null: from the run's seed"
+    )
     num_envs: int | None = Field(default=None, ge=1, description="Environments at once; null: as many as in training")
     max_seconds: float | None = Field(default=300.0, gt=0, description="For a simulation; what is left then has failed")
     suite: dict[str, dict[str, Any]] = Field(

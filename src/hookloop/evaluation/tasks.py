@@ -142,9 +142,7 @@ class EvaluationTask:
         found = {(self.category or self.scope, name): env for name, env in self._scoped(curriculum, lesson_id, seed)}
         return {**found, **{("suite", name): env for name, env in self.suite.items()}}
 
-    def _scoped(
-        self, curriculum: Curriculum | None, lesson_id: str | None, seed: int
-    ) -> Sequence[tuple[str, Any]]:
+    def _scoped(self, curriculum: Curriculum | None, lesson_id: str | None, seed: int) -> Sequence[tuple[str, Any]]:
         if self.scope == "suite":
             return []
         if self.scope == "training":

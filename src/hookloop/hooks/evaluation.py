@@ -33,7 +33,7 @@ class EvaluationHook(PeriodicHook):
     checkpoint of the same weights.
 
     Args:
-        eval_config: An ``EvaluationTask``, an ``EvaluationConfig`` or a mapping of its settings; None evaluates nothing.
+        eval_config: An ``EvaluationTask``, an ``EvaluationConfig`` or a mapping of settings; None evaluates nothing.
         curriculum: Where lessons come from; the trainer's or worker's own by default.
         eval_type: What the evaluation is called; its metrics begin with it.
         evaluate_all_lessons: All lessons, or the current one; without a curriculum it is the training environment.
@@ -128,9 +128,9 @@ class EvaluationHook(PeriodicHook):
     def on_training_end(self, ctx: HookContext) -> None:
         """Evaluate the end, unless that is done, or the run will go on or has failed."""
         self._deliver(ctx, wait=True)
-        if self.task is not None and ctx.outcome in ENDS_WELL and ctx.worker is None:
-            if self.evaluated_at != _moment(ctx):
-                self._evaluate(self.task, ctx)
+        is_over = ctx.outcome in ENDS_WELL and ctx.worker is None
+        if self.task is not None and is_over and self.evaluated_at != _moment(ctx):
+            self._evaluate(self.task, ctx)
 
     def on_close(self) -> None:
         """End the thread."""
@@ -257,9 +257,9 @@ class EvaluationHook(PeriodicHook):
         if self._given_player is not None:
             return self._given_player
         for owner in (ctx.trainer, ctx.worker):
-            make = getattr(owner, "player", None)
+            make: Any = getattr(owner, "player", None)
             if callable(make):
-                return make()
+                return make()  # type: ignore[no-any-return]  # the owner's promise
         raise EvaluationError(
             "There is nobody to play for this evaluation: a trainer or worker needs a method player(), or give "
             "EvaluationHook(player=...). To play in a thread, give it background=True, and not the manager."
@@ -295,7 +295,7 @@ def _warn_if_never_due(task: EvaluationTask, ctx: HookContext) -> None:
     bounds = Rule(task.when, "epochs").bounds(ctx.readings)
     if not bounds or not all(clock in planned and tick > planned[clock] for clock, tick in bounds.items()):
         return
-    clock, tick = next(iter(bounds.items()))
+    clock = next(iter(bounds))
     log.warning(
         "the evaluation %r is due '%s', and this run ends at about %d %s: only its end is evaluated. "
         "Evaluate at least every %d %s, or say schedule='never' if the end is enough.",

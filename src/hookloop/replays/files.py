@@ -56,6 +56,9 @@ class Replay:
 
 def encode_replay(replay: Replay, *, most_bytes: int = MOST_FILE_BYTES) -> bytes:
     """Return the content of a file."""
+    unpacked = sum(array.nbytes for array in replay.arrays.values())
+    if unpacked > MOST_BYTES:
+        raise ReplayError(f"The episode has {unpacked} bytes, and {MOST_BYTES} are the most; record it without frames.")
     blocks: list[Block] = []
     packed: list[bytes] = []
     for name, array in replay.arrays.items():
@@ -114,7 +117,9 @@ def _content(path: Path, most: int, *, is_head: bool = False) -> bytes:
 def _pack(name: str, array: Array) -> tuple[Block, bytes]:
     array = np.ascontiguousarray(array)
     if array.dtype.name not in ITEM_BYTES or array.ndim < 1:
-        raise ReplayError(f"A replay holds arrays of numbers, one row per step; {name!r} is {array.dtype}{array.shape}.")
+        raise ReplayError(
+            f"A replay holds arrays of numbers, one row per step; {name!r} is {array.dtype}{array.shape}."
+        )
     raw = array.astype(array.dtype.newbyteorder("<"), copy=False)
     # Pictures and texts hardly change from step to step; floats change in every bit.
     is_delta = array.dtype.itemsize == 1 and len(array) > 1

@@ -19,6 +19,7 @@ MOST_STEPS = 20_000
 MOST_CURVES = 16
 MOST_NUMBERS = 64
 DIGITS = 6
+_PLACE = re.compile("__TITLE__|__DATA__")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -27,8 +28,9 @@ def replay_page(replay: Replay) -> str:
     template = files("hookloop.replays").joinpath("player.html").read_text(encoding="utf-8")
     # In a script, "<" could end it; as an escape it means the same and ends nothing.
     data = json.dumps(_data(replay), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    title = html.escape(summary(replay))
-    return template.replace("__TITLE__", title, 2).replace("__DATA__", data, 1)
+    parts = {"__TITLE__": html.escape(summary(replay)), "__DATA__": data}
+    # In one pass: what stands in one part is not looked at for another.
+    return _PLACE.sub(lambda place: parts[place[0]], template)
 
 
 def _data(replay: Replay) -> dict[str, Any]:

@@ -50,7 +50,9 @@ def test_lessons_are_sampled_by_the_seed() -> None:
 
 
 def test_an_unknown_lesson_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="no lesson 'addtion' for the evaluation 'eval'. Did you mean 'addition'"):
+    with pytest.raises(
+        UnknownNameError, match=r"no lesson 'addtion' for the evaluation 'eval'. Did you mean 'addition'"
+    ):
         EvaluationTask(scope="lesson").simulations(curriculum("addition"), "addtion")
 
 
@@ -118,5 +120,5 @@ def test_an_episode_that_failed_is_no_success() -> None:
 def test_an_evaluation_without_an_episode_is_an_error_that_says_why() -> None:
     task = EvaluationTask(name="micro")
 
-    with pytest.raises(NoEpisodesError, match="'micro' finished none of its 4 episodes: too slow. Give it more time"):
+    with pytest.raises(NoEpisodesError, match=r"'micro' finished none of its 4 episodes: too slow. Give it more time"):
         evaluate(task, FakePlayer({None: []}, failed=4), task.simulations(), run_seed=0, clocks={})

@@ -114,7 +114,9 @@ class Recorder:
     def _parameters(self, obs: Obs, state: State | None) -> Tensor:
         if state is None:
             return self._policy.forward(obs)[0]
-        sequence = obs.unsqueeze(0) if isinstance(obs, Tensor) else {key: part.unsqueeze(0) for key, part in obs.items()}
+        sequence = (
+            obs.unsqueeze(0) if isinstance(obs, Tensor) else {key: part.unsqueeze(0) for key, part in obs.items()}
+        )
         starts = torch.zeros((1, self._envs.num_envs), dtype=torch.bool)
         return self._policy.unroll(sequence, state, starts)[0]
 

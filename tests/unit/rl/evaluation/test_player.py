@@ -233,7 +233,9 @@ def test_what_is_recorded_is_the_episode() -> None:
     assert records[0].about["seed"] == 2
 
 
-@pytest.mark.parametrize(("id", "render", "name"), [("CartPole-v1", "rgb_array", "frames"), ("Taxi-v4", "ansi", "boards")])
+@pytest.mark.parametrize(
+    ("id", "render", "name"), [("CartPole-v1", "rgb_array", "frames"), ("Taxi-v4", "ansi", "boards")]
+)
 def test_what_an_environment_draws_is_recorded_when_asked_for(id: str, render: Any, name: str) -> None:
     if render == "rgb_array":
         pytest.importorskip("pygame")
