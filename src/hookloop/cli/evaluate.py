@@ -54,12 +54,14 @@ def evaluate_run(
     from hookloop.rl.config import RLConfig
     from hookloop.rl.evaluation.loading import load_player
 
+    if episodes is not None and episodes < 1:
+        raise ConfigError(f"--episodes must be at least 1, got {episodes}.")
     folder = find_run(runs_dir, run)
     config = folder.read_config()
     settings = RLConfig.model_validate(config.settings)
     wanted = {"episodes": episodes, "seed": seed, "greedy": False if sampled else None, "render": render}
-    task = _task(settings, suite, {**wanted, "record": record})
-    _use_threads(config)
+    task = task_for(settings, suite, {**wanted, "record": record})
+    use_threads(config.threads)
     found, state = CheckpointManager(folder.checkpoints, retention=folder.read_retention()).load(checkpoint)
     result = evaluate(
         task,
@@ -76,25 +78,24 @@ def evaluate_run(
     return 0
 
 
-def _task(settings: RLConfig, suite: str, given: Mapping[str, Any]) -> EvaluationTask:
-    """Return what the run's settings say, with what is given here."""
+def task_for(settings: RLConfig, suite: str, given: Mapping[str, Any]) -> EvaluationTask:
+    """Return what the settings of a run say about an evaluation, with what is given here; None says nothing."""
     from hookloop.evaluation import EvaluationTask
 
     config = settings.evaluation
     if suite not in (ALL, TRAINING, *config.suite):
         raise UnknownNameError("suite", suite, (ALL, TRAINING, *config.suite), where="in the settings of the run")
-    if given["episodes"] is not None and given["episodes"] < 1:
-        raise ConfigError(f"--episodes must be at least 1, got {given['episodes']}.")
     chosen = config.suite if suite == ALL else {name: env for name, env in config.suite.items() if name == suite}
     options = config.model_dump(include={"episodes", "greedy", "seed", "num_envs", "max_seconds"})
     options |= {name: value for name, value in given.items() if value is not None}
     return EvaluationTask(scope=TRAINING if suite in (ALL, TRAINING) else "suite", suite=chosen, **options)
 
 
-def _use_threads(config: RunConfig) -> None:
+def use_threads(count: int) -> None:
+    """Let one tensor operation use so many threads."""
     import torch
 
-    torch.set_num_threads(config.threads)
+    torch.set_num_threads(count)
 
 
 def _keep(folder: RunFolder, config: RunConfig, checkpoint: Checkpoint, result: EvaluationResult) -> None:

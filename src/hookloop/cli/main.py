@@ -34,6 +34,7 @@ app.command("hookloop.cli.metrics:metrics", help="Show what a run has measured."
 app.command("hookloop.cli.metrics:query", help="Ask the statistics of a run in SQL.")
 app.command("hookloop.cli.checkpoints:checkpoints", help="List, verify, pin or delete the checkpoints of a run.")
 app.command("hookloop.cli.evaluate:evaluate_run", name="eval", help="Score a checkpoint of a run.")
+app.command("hookloop.cli.eval_worker:eval_worker", help="Carry out the evaluations that runs ask for.")
 app.command("hookloop.cli.replay:replay", help="Step through a recorded episode.")
 app.command("hookloop.cli.export:export", help="Write the weights of a run to a file.")
 app.command("hookloop.cli.export:import_", name="import", help="Turn a foreign weights file into safetensors.")

@@ -137,6 +137,10 @@ class EvaluationHook(PeriodicHook):
         if self._runner is not None:
             self._runner.close()
 
+    def evaluate_now(self, ctx: HookContext) -> EvaluationResult | None:
+        """Evaluate at once, whatever the schedule says; training waits."""
+        return None if self.task is None else self._evaluate(self.task, ctx)
+
     # In a rollout worker
 
     def should_run(self, context: HookContext) -> bool:

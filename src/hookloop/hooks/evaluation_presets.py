@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hookloop.errors import ConfigError
@@ -10,9 +10,11 @@ from hookloop.evaluation.tasks import Curriculum
 from hookloop.hooks.evaluation import EvaluationHook
 from hookloop.hooks.evaluation_forms import FULL_EXAMPLES, FULL_FREQUENCY, MAIN
 from hookloop.hooks.evaluation_report import ReplaySink
+from hookloop.hooks.remote_evaluation import RemoteEvaluationHook
 
 if TYPE_CHECKING:
     from hookloop.config.settings import EvaluationConfig
+    from hookloop.stats import EvaluationTasks
 
 MICRO_FREQUENCY, MICRO_EXAMPLES = 10, 4
 
@@ -39,18 +41,28 @@ def create_default_evaluation_hooks(config: object, curriculum: Curriculum | Non
 
 
 def evaluation_hooks(
-    config: EvaluationConfig, curriculum: Curriculum | None = None, *, replays: ReplaySink | None = None
-) -> list[EvaluationHook]:
+    config: EvaluationConfig,
+    curriculum: Curriculum | None = None,
+    *,
+    replays: ReplaySink | None = None,
+    open_tasks: Callable[[], EvaluationTasks] | None = None,
+) -> list[EvaluationHook | RemoteEvaluationHook]:
     """Return the evaluation that the settings of a run ask for; none if its schedule is null.
 
     Args:
         config: The settings.
         curriculum: Where lessons come from, if there is one.
         replays: Takes recorded episodes.
+        open_tasks: Opens the tasks of the run's statistics, which an evaluation by workers needs.
     """
     if config.schedule is None:
         return []
-    return [EvaluationHook(config, curriculum, background=config.where == "background", replays=replays)]
+    hook = EvaluationHook(config, curriculum, background=config.where == "background", replays=replays)
+    if config.where != "worker":
+        return [hook]
+    if open_tasks is None:
+        raise ConfigError("evaluation.where=worker needs statistics to put the tasks in, and this run has none.")
+    return [RemoteEvaluationHook(hook, open_tasks, suite="all" if config.suite else "training")]
 
 
 def _periodic(

@@ -9,7 +9,7 @@ from hookloop.core import HookContext
 
 if TYPE_CHECKING:
     from hookloop.evaluation.results import EvaluationResult
-    from hookloop.stats import StatsStore
+    from hookloop.stats.log import StatsLog
 
 
 class ReplaySink(Protocol):
@@ -28,12 +28,12 @@ def log_late(ctx: HookContext, metrics: Mapping[str, float], clocks: Mapping[str
 
 def log_result(ctx: HookContext, result: EvaluationResult) -> None:
     """Log a result to the statistics of the run, if it has any."""
-    client: StatsStore | None = ctx.services.get("stats_client")
+    client: StatsLog | None = ctx.services.get("stats_client")
     if client is not None:
         write_result(client, result)
 
 
-def write_result(client: StatsStore, result: EvaluationResult) -> None:
+def write_result(client: StatsLog, result: EvaluationResult) -> None:
     """Write a row for each score, and one for each recorded episode."""
     for name, (category, simulation), score in result.rows():
         client.log_evaluation(
