@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop import CheckpointHook, CheckpointManager
+from hookloop import CheckpointHook, CheckpointManager, register_hook_type
 from hookloop.checkpoints import Retention
 from hookloop.core import HookContext
 from hookloop.core.global_random import save_global_random
 from hookloop.errors import NoEpisodesError, RegistrationError, UnknownNameError
 from hookloop.evaluation import EvaluationTask, Played, PlayedEpisode, Wanted
-from hookloop.hooks import EvaluationHook, HeartbeatHook, create_default_evaluation_hooks
+from hookloop.hooks import EvaluationHook, HeartbeatHook, HookManager, create_default_evaluation_hooks
+from hookloop.hooks.replays import RunReplays
 from hookloop.rl import build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, RLConfig, StateDependentExploration, TrainerConfig
 from hookloop.stats import StatsReader, StatsStore
@@ -408,3 +409,39 @@ def test_an_environment_that_hangs_costs_its_deadline_and_not_the_run(caplog: py
     assert "'hanging' finished none of its 2 episodes: not ended within 1 seconds" in caplog.text
     assert trainer.state.eval_scores["hanging/episodes"] == 0
     assert trainer.state.eval_scores["training/episodes"] == 2
+
+
+def test_a_thread_of_the_managers_has_no_policy_to_play_with_and_the_error_says_what_to_do() -> None:
+    trainer = build_trainer(settings(), seed=1)
+    trainer.add_hook(EvaluationHook(EvaluationTask(schedule="every 1 epoch")), background=True, name="thread")
+
+    trainer.train(PER_EPOCH)
+
+    assert "give it background=True, and not the manager" in trainer.state.failures["thread"].last_error
+
+
+def test_a_configuration_can_ask_for_an_evaluation() -> None:
+    register_hook_type("scoring")(type("Scoring", (EvaluationHook,), {}))
+    hooks = HookManager()
+
+    hooks.add_config([{"use": "scoring", "args": {"frequency": 5, "n_examples": 3, "eval_type": "probe"}}])
+    hooks.add_config([{"use": "scoring", "args": {"eval_config": {"schedule": "every 7 epochs"}}}])
+
+    tasks = [hook.task for hook in hooks.get_hooks()]
+    assert [(task.name, task.episodes) for task in tasks] == [("probe", 3), ("eval", 16)]
+
+
+def test_recorded_episodes_are_kept_with_their_evaluation(tmp_path: Path) -> None:
+    sink = RunReplays(tmp_path / "replays", keep=3)
+    hook = EvaluationHook(EvaluationTask(schedule="every 2 epochs", episodes=2, record=2), replays=sink)
+    links: list[dict[str, str]] = []
+
+    trainer = build_trainer(settings(), seed=1, hooks=[hook])
+    trainer.add_hook(lambda ctx: links.append(dict(ctx.evaluation.replays)), on="evaluation_end", name="links")
+    trainer.train(4 * PER_EPOCH)
+
+    kept = sink.folder.all()
+    assert [kept_one.about["policy_version"] for kept_one in kept] == [2, 4, 4]  # the newest three
+    assert [len(each) for each in links] == [2, 2]
+    assert {each.path.as_uri() for each in kept} <= {uri for each in links for uri in each.values()}
+    assert kept[-1].about["return"] in hook.result.scores[("training", "training")].returns

@@ -83,7 +83,7 @@ class EvaluationHook(PeriodicHook):
         """The latest, with the clocks it belongs to; None after a resume until there is one."""
         self.eval_scores: dict[str, float] = {}
         self.evaluated_at: list[float] = []
-        when = Never() if self.task is None else self.task.when | When(_is_last_epoch)
+        when = Never() if self.task is None else self.task.when | When(is_last_epoch)
         self.schedule = {"epoch_end": when, "epoch_start": Always()}
         if self.task is None or not self.task.updates_curriculum:
             self.on_error = "warn"  # an observer: a simulation that fails is told of, and training goes on
@@ -172,12 +172,11 @@ class EvaluationHook(PeriodicHook):
         self.evaluated_at = _moment(ctx)  # whatever comes of it: what failed is not tried again at the end
         player, simulations = self._player(ctx), self._simulations(task, ctx)
         if ctx.loop is None:
-            result = _play(task, player, simulations, ctx)
-            self._take(result, ctx)
-            return result
-        with ctx.loop.evaluation(task) as metrics:
-            ctx.evaluation = result = self._keep(_play(task, player, simulations, ctx))
-            metrics.update(_named(task, result))
+            result = self._keep(_play(task, player, simulations, ctx))
+        else:
+            with ctx.loop.evaluation(task) as metrics:
+                ctx.evaluation = result = self._keep(_play(task, player, simulations, ctx))
+                metrics.update(_named(task, result))
         self._take(result, ctx)
         return result
 
@@ -288,7 +287,8 @@ def _moment_of(clocks: Mapping[str, float]) -> list[float]:
     return [clocks[name] for name in ("epochs", "optimizer_steps", "policy_version")]
 
 
-def _is_last_epoch(ctx: HookContext) -> bool:
+def is_last_epoch(ctx: HookContext) -> bool:
+    """Tell, at the end of an epoch, whether no other will follow, as far as is known by then."""
     if ctx.loop is None:
         return False
     return ctx.state.stop is not None or ctx.loop.workload.is_finished(ctx.loop)

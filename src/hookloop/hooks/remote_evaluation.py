@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hookloop.core import Always, HookContext
 from hookloop.errors import EvaluationError, RegistrationError, StatsError
-from hookloop.hooks.evaluation import EvaluationHook
+from hookloop.hooks.evaluation import EvaluationHook, is_last_epoch
 
 if TYPE_CHECKING:
     from hookloop.checkpoints import Checkpoint
@@ -80,7 +80,7 @@ class RemoteEvaluationHook:
             why = str(error)
         if why:
             self._fall_back(why, ctx)
-        else:
+        elif not is_last_epoch(ctx):  # of the last there will be a checkpoint anyway
             self._is_due = True
             ctx.request_checkpoint()
 

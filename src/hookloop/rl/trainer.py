@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,7 +14,6 @@ from hookloop.errors import ConfigError
 from hookloop.rl.collector import Collector
 from hookloop.rl.config import EnvConfig, TrainerConfig
 from hookloop.rl.envs import Envs
-from hookloop.rl.evaluation.player import PolicyPlayer, player_of
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec, merge_specs
 from hookloop.rl.learner import Learner
 from hookloop.rl.losses.base import Loss
@@ -24,6 +23,9 @@ from hookloop.rl.sampling import Sampler, check_arithmetic
 from hookloop.rl.specs import ArraySpec
 from hookloop.rl.value_hook import ValueHook
 from hookloop.rl.workload import RLWorkload
+
+if TYPE_CHECKING:
+    from hookloop.rl.evaluation import PolicyPlayer
 
 Plain = Any
 
@@ -142,6 +144,8 @@ class Trainer:
 
     def player(self) -> PolicyPlayer:
         """Return the policy as it is now, for an evaluation; training may go on meanwhile."""
+        from hookloop.rl.evaluation import player_of  # a run that is not evaluated does without
+
         return player_of(self.policy, self.envs, self.env)
 
     def state_dict(self) -> dict[str, Plain]:
