@@ -17,6 +17,7 @@ from hookloop.rl import build_trainer, make_envs, make_policy
 from hookloop.rl.config import EnvConfig, PolicyConfig, RLConfig, TrainerConfig
 from hookloop.rl.envs import SyncEnvs
 from hookloop.rl.evaluation import PolicyPlayer
+from hookloop.rl.evaluation.loading import load_player
 from hookloop.rl.evaluation.player import env_settings
 from hookloop.rl.evaluation.playing import Session
 
@@ -262,3 +263,28 @@ def test_a_simulation_says_what_differs_from_training() -> None:
         env_settings(base, {"num_env": 3})
     with pytest.raises(ConfigError, match="give the Trainer"):
         env_settings(None, None)
+
+
+@pytest.mark.parametrize("rewards", [False, True])
+@pytest.mark.parametrize("memory", ["none", "lstm"])
+def test_a_player_out_of_a_saved_state_plays_as_the_policy_did(memory: str, rewards: bool) -> None:
+    env = EnvConfig(id="Pendulum-v1", num_envs=2, normalise_observations=True, normalise_rewards=rewards)
+    trainer = trainer_for(env, memory)
+    trainer.train(100)
+    config = RLConfig(env=env, policy=PolicyConfig(hidden=(8, 8), memory=memory))
+
+    loaded = load_player(config, trainer.state_dict()["workload"])
+
+    wanted = Wanted(episodes=2, seed=4)
+    assert loaded.play(None, wanted) == trainer.player().play(None, wanted)
+
+
+def test_a_saved_state_that_does_not_fit_the_settings_is_refused() -> None:
+    saved = trainer_for(CASES["sync"]).state_dict()["workload"]
+
+    for config in (
+        RLConfig(env=CASES["sync"], policy=PolicyConfig(hidden=(9,))),
+        RLConfig(env=CASES["normalised"], policy=PolicyConfig(hidden=(8, 8))),
+    ):
+        with pytest.raises(EvaluationError, match="does not fit the settings"):
+            load_player(config, saved)
