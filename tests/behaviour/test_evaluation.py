@@ -22,7 +22,7 @@ from hookloop.checkpoints import Retention
 from hookloop.core import HookContext
 from hookloop.core.global_random import save_global_random
 from hookloop.errors import NoEpisodesError, RegistrationError, UnknownNameError
-from hookloop.evaluation import EvaluationTask, Played, PlayedEpisode, Wanted
+from hookloop.evaluation import EvaluationTask, LessonScore, Played, PlayedEpisode, Wanted
 from hookloop.hooks import EvaluationHook, HeartbeatHook, HookManager, create_default_evaluation_hooks
 from hookloop.hooks.replays import RunReplays
 from hookloop.rl import build_trainer
@@ -302,7 +302,7 @@ def test_micro_looks_at_the_current_lesson_and_full_at_all_and_only_full_tells_t
     # Epochs 2, 4 and 5 (the end) are looked at by the small one, 4 and 5 by the full one.
     assert played == [("run", 4), ("run", 4), ("walk", 5), ("run", 5), ("run", 4), ("walk", 5), ("run", 5)]
     assert [set(told) for told in curriculum.told] == [{"walk", "run"}] * 2
-    assert curriculum.told[0]["walk"] == {"success_rate": 1.0, "avg_reward": 3.0, "total_count": 5}
+    assert curriculum.told[0]["walk"] == LessonScore(successes=5, episodes=5, mean_return=3.0)
     assert trainer.state.eval_scores["micro_eval/return/mean"] == 5.0
     assert trainer.state.eval_scores["walk/return/mean"] == 6.0
 

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import pytest
 
-from hookloop.evaluation import Played, PlayedEpisode, Wanted
+from hookloop.evaluation import LessonScore, Played, PlayedEpisode, Wanted
 from hookloop.hooks import (
     CompositeHook,
     EvaluationHook,
@@ -358,7 +358,7 @@ def test_the_basic_usage_of_the_seed_evaluates_all_lessons_under_its_own_label()
     assert results["EvaluationHook/custom_eval/addition/success_rate"] == 1.0
     assert results["EvaluationHook/custom_eval/success_rate"] == 0.5
     assert worker.results[51] == {}
-    assert worker.told[0]["division"] == {"success_rate": 0.0, "avg_reward": 0.0, "total_count": 32}
+    assert worker.told[0]["division"] == LessonScore(successes=0, episodes=32, mean_return=0.0)
 
 
 def test_the_built_in_evaluation_hook_has_the_seeds_arguments() -> None:

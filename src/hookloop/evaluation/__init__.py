@@ -13,6 +13,7 @@ _HOMES = {
     "Estimate": "hookloop.evaluation.statistics",
     "EvaluationResult": "hookloop.evaluation.results",
     "EvaluationTask": "hookloop.evaluation.tasks",
+    "LessonScore": "hookloop.evaluation.results",
     "Played": "hookloop.evaluation.results",
     "PlayedEpisode": "hookloop.evaluation.results",
     "Player": "hookloop.evaluation.tasks",
@@ -28,6 +29,7 @@ __all__ = [
     "Estimate",
     "EvaluationResult",
     "EvaluationTask",
+    "LessonScore",
     "Played",
     "PlayedEpisode",
     "Player",
@@ -40,7 +42,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from hookloop.evaluation.evaluator import evaluate, kept_global_random
-    from hookloop.evaluation.results import EpisodeRecord, EvaluationResult, Played, PlayedEpisode, Score
+    from hookloop.evaluation.results import EpisodeRecord, EvaluationResult, LessonScore, Played, PlayedEpisode, Score
     from hookloop.evaluation.statistics import Estimate, estimates
     from hookloop.evaluation.tasks import EvaluationTask, Player, Wanted
 

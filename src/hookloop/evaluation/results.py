@@ -47,6 +47,15 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
+class LessonScore:
+    """What a curriculum is told of one of its lessons; an episode that failed counts, and not as a success."""
+
+    successes: int
+    episodes: int
+    mean_return: float
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """What the episodes of one simulation say."""
 
@@ -99,13 +108,10 @@ class Score:
             "failed": float(self.failed),
         }
 
-    def for_curriculum(self) -> dict[str, float]:
-        """Return what a curriculum is told of one of its lessons."""
-        return {
-            "success_rate": self.success_rate,
-            "avg_reward": self.mean,
-            "total_count": self.episodes + self.failed,
-        }
+    def for_lesson(self, success_return: float = 0.0) -> LessonScore:
+        """Return what a curriculum is told of a lesson in which a return above this is a success."""
+        successes = sum(each > success_return for each in self.returns)
+        return LessonScore(successes, self.episodes + self.failed, self.mean if math.isfinite(self.mean) else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Lesson(Protocol):
 
     @property
     def env(self) -> Any:
-        """What differs from the training environment: settings by name, or an environment's id."""
+        """What differs from the training environment: settings by name, an ``id`` with ``kwargs``, or an id alone."""
         ...
 
 
@@ -35,8 +35,8 @@ class Curriculum(Protocol):
         """The lessons by their ids."""
         ...
 
-    def update_from_evaluation(self, stats: Mapping[str, Mapping[str, float]]) -> None:
-        """Take the scores of a full evaluation, by lesson."""
+    def update_from_evaluation(self, scores: Any, /) -> None:
+        """Take the scores of a full evaluation: a ``LessonScore`` by lesson."""
         ...
 
 

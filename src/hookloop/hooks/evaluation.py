@@ -230,8 +230,11 @@ class EvaluationHook(PeriodicHook):
             ctx.note_failure(EvaluationError(why))
         curriculum = self._curriculum(ctx)
         if self.task.updates_curriculum and curriculum is not None:
-            told = {name: score for (_, name), score in result.scores.items() if name in curriculum.lessons}
-            curriculum.update_from_evaluation({name: score.for_curriculum() for name, score in told.items()})
+            lessons = curriculum.lessons
+            told = {name: score for (_, name), score in result.scores.items() if name in lessons}
+            curriculum.update_from_evaluation(
+                {name: score.for_lesson(getattr(lessons[name], "success_return", 0.0)) for name, score in told.items()}
+            )
 
     def _keep(self, result: EvaluationResult) -> EvaluationResult:
         return result if self._replays is None else replace(result, replays=self._replays.keep(result))

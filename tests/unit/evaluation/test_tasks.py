@@ -7,7 +7,7 @@ import pytest
 
 from hookloop.core import Every, Never
 from hookloop.errors import ConfigError, NoEpisodesError, UnknownNameError
-from hookloop.evaluation import EvaluationTask, Played, PlayedEpisode, Score, Wanted, evaluate
+from hookloop.evaluation import EvaluationTask, LessonScore, Played, PlayedEpisode, Score, Wanted, evaluate
 
 
 class FakePlayer:
@@ -113,7 +113,8 @@ def test_an_episode_that_failed_is_no_success() -> None:
     score = Score.of(Played((PlayedEpisode(0, 1.0, 5, "terminated"),), 3, "too slow"), what="x", seed=0)
 
     assert score.success_rate == 0.25
-    assert score.for_curriculum() == {"success_rate": 0.25, "avg_reward": 1.0, "total_count": 4}
+    assert score.for_lesson() == LessonScore(successes=1, episodes=4, mean_return=1.0)
+    assert score.for_lesson(success_return=1.0).successes == 0
     assert score.statistics()["failed"] == 3
 
 

@@ -96,7 +96,9 @@ def env_settings(base: EnvConfig | None, changes: Any) -> EnvConfig:
                 "env=EnvConfig(id=...), or name simulations in the evaluation's suite."
             )
         return base
-    wanted = {"id": changes} if isinstance(changes, str) else changes
+    wanted: Any = {"id": changes} if isinstance(changes, str) else changes
+    if base is not None and hasattr(wanted, "id") and hasattr(wanted, "kwargs"):  # as a lesson says it
+        return base.model_copy(update={"id": wanted.id or base.id, "kwargs": {**base.kwargs, **wanted.kwargs}})
     if not isinstance(wanted, Mapping):
         raise ConfigError(f"A simulation is settings by name, or an environment's id, got {changes!r:.100}.")
     known = {} if base is None else base.model_dump()

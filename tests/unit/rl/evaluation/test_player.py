@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -259,6 +260,8 @@ def test_a_simulation_says_what_differs_from_training() -> None:
     assert env_settings(base, {"num_envs": 2}).kwargs == base.kwargs
     other = env_settings(base, "Acrobot-v1")
     assert (other.id, other.kwargs, other.normalise_observations) == ("Acrobot-v1", {}, True)
+    lesson = env_settings(base, SimpleNamespace(id=None, kwargs={"max_steps": 9}))
+    assert (lesson.id, lesson.kwargs) == ("CartPole-v1", {"sutton_barto_reward": True, "max_steps": 9})
     with pytest.raises(ConfigError, match="settings that mean nothing"):
         env_settings(base, {"num_env": 3})
     with pytest.raises(ConfigError, match="give the Trainer"):
