@@ -18,6 +18,7 @@ _HOMES = {
     "Clocks": "hookloop.core",
     "CompositeHook": "hookloop.core",
     "Cycle": "hookloop.core",
+    "EvaluationHook": "hookloop.hooks",
     "Every": "hookloop.core",
     "Hook": "hookloop.core",
     "HookContext": "hookloop.core",
@@ -47,6 +48,7 @@ __all__ = [
     "Clocks",
     "CompositeHook",
     "Cycle",
+    "EvaluationHook",
     "Every",
     "Hook",
     "HookContext",
@@ -93,7 +95,7 @@ if TYPE_CHECKING:
     )
     from hookloop.core.registry import register_hook_type
     from hookloop.errors import HookloopError
-    from hookloop.hooks import CheckpointHook, LoggingHook, TimeLimitHook, load_hooks
+    from hookloop.hooks import CheckpointHook, EvaluationHook, LoggingHook, TimeLimitHook, load_hooks
 
 
 def __getattr__(name: str) -> object:

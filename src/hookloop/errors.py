@@ -25,6 +25,9 @@
     │   ├── StatsQueryError (ValueError)        a query that is refused, wrong or too slow
     │   └── StatsWriteError (OSError)           rows are not durable; they are kept and written later
     ├── TrackerError (RuntimeError)         a tracker cannot do what it is asked to
+    ├── EvaluationError (RuntimeError)      an evaluation could not be carried out
+    │   └── NoEpisodesError                     not one episode was finished, so there is nothing to score
+    ├── ReplayError (ValueError)            a file is no replay, or is cut off, changed or hostile
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -134,6 +137,18 @@ class StatsWriteError(StatsError, OSError):
 
 class TrackerError(HookloopError, RuntimeError):
     """A tracker cannot do what it is asked to."""
+
+
+class EvaluationError(HookloopError, RuntimeError):
+    """An evaluation could not be carried out."""
+
+
+class NoEpisodesError(EvaluationError):
+    """An evaluation has finished no episode, so there is nothing to score."""
+
+
+class ReplayError(HookloopError, ValueError):
+    """A file is not a replay: it is something else, cut off, changed or hostile; or an episode cannot be one."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from hookloop.cli.run_folder import RunConfig, RunFolder
+from hookloop.replays import write_replay
+from tests.unit.replays.episodes import episode
 
 HEAVY = ("torch", "numpy", "gymnasium", "sqlalchemy", "pydantic", "yaml", "rich", "cyclopts")
 
@@ -44,7 +46,8 @@ def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
      ["config", "cartpole"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"],
      ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"], ["runs", "--help"],
-     ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"]],
+     ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
+     ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")
@@ -59,6 +62,16 @@ def test_watching_a_run_does_not_import_torch_or_numpy(tmp_path: Path) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == 0")
 
     assert not loaded & {"torch", "numpy", "gymnasium"}
+
+
+def test_a_replay_is_shown_and_made_a_page_without_torch(tmp_path: Path) -> None:
+    write_replay(tmp_path / "one.replay", episode())
+    words = ["replay", str(tmp_path / "one.replay")]
+    page = [*words, "--to", str(tmp_path / "one.html")]
+
+    loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == run({page!r}) == 0")
+
+    assert not loaded & {"torch", "gymnasium", "sqlalchemy"}
 
 
 def test_training_starts_without_the_compiler_and_what_it_brings(tmp_path: Path) -> None:

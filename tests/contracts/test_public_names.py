@@ -5,10 +5,10 @@ from __future__ import annotations
 import hookloop
 
 PUBLIC = [
-    "Always", "At", "CheckpointHook", "CheckpointManager", "Clocks", "CompositeHook", "Cycle", "Every", "Hook",
-    "HookContext", "HookManager", "HookloopError", "LoggingHook", "Never", "Once", "PeriodicHook", "Schedule",
-    "TimeLimitHook", "TrainerHook", "TrainerState", "TrainingLoop", "When", "Window", "load_hooks", "parse_schedule",
-    "register_hook_type",
+    "Always", "At", "CheckpointHook", "CheckpointManager", "Clocks", "CompositeHook", "Cycle", "EvaluationHook",
+    "Every", "Hook", "HookContext", "HookManager", "HookloopError", "LoggingHook", "Never", "Once", "PeriodicHook",
+    "Schedule", "TimeLimitHook", "TrainerHook", "TrainerState", "TrainingLoop", "When", "Window", "load_hooks",
+    "parse_schedule", "register_hook_type",
 ]  # fmt: skip
 
 

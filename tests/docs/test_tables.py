@@ -12,7 +12,7 @@ from hookloop import CheckpointHook, HookManager, core, parse_schedule
 from hookloop.checkpoints import Retention
 from hookloop.checkpoints.selectors import WORDS
 from hookloop.cli import exit_codes
-from hookloop.config.settings import CheckpointConfig
+from hookloop.config.settings import CheckpointConfig, EvaluationConfig
 from hookloop.core import BUILT_IN_CLOCKS, HookContext, TrainerState
 from hookloop.core.clocks import CLOCK_ALIASES
 from hookloop.core.options import ON_ERROR, STAGES
@@ -102,6 +102,13 @@ def test_the_table_of_checkpoint_settings_has_every_setting_with_its_default() -
     listed = {code_words(cells[0]).pop().removeprefix("checkpoints."): cells[1].strip("`") for cells in rows}
 
     assert listed == {name: str(field.default) for name, field in CheckpointConfig.model_fields.items()}
+
+
+def test_the_table_of_evaluation_settings_has_every_setting_with_its_default() -> None:
+    rows = table_under(DOCS / "evaluation.md", "## In a run")
+    listed = {code_words(cells[0]).pop().removeprefix("evaluation."): cells[1].strip("`") for cells in rows}
+
+    assert listed == {name: str(getattr(EvaluationConfig(), name)) for name in EvaluationConfig.model_fields}
 
 
 def test_the_table_of_retention_has_every_rule_with_its_default() -> None:

@@ -282,3 +282,39 @@ def test_our_metrics_hook_is_created_and_registered_as_the_seed_does(tmp_path: P
     with StatsReader(tmp_path / "stats.sqlite") as reader:
         assert [point.value for point in reader.metric("run", "metric/epoch")] == [1.0, 2.0]
     assert timer.seconds("total") > 0
+
+
+def test_the_evaluation_hook_of_the_seed_is_ours_and_feeds_metrics_and_checkpoints(tmp_path: Path) -> None:
+    from hookloop.config.settings import EvaluationConfig
+    from hookloop.rl.config import EnvConfig
+
+    config = SimpleNamespace(evaluation=EvaluationConfig(schedule="every 2 epochs", episodes=2))
+    curriculum = None
+    manager = hookloop.CheckpointManager(tmp_path, retention=Retention(keep_last=100), asynchronous=False)
+    trainer = small_trainer(env=EnvConfig(id="CartPole-v1", num_envs=4))
+    seen: list[dict[str, float]] = []
+
+    trainer.add_hook(hookloop.CheckpointHook(manager, 1, 10))
+    trainer.add_hook(lambda eval_scores: seen.append(dict(eval_scores)), on="epoch_end", stage="report", name="metrics")
+    if config.evaluation:
+        eval_hook = hookloop.EvaluationHook(config.evaluation, curriculum)
+        trainer.add_hook(eval_hook)
+    trainer.train(total_env_steps=500)
+
+    assert [bool(scores) for scores in seen] == [False, True, False, True, True]  # the last is the end
+    saved = {each.manifest.epochs: each.manifest.metrics for each in manager.store.sound()}
+    assert [saved[epoch].get("eval/return/mean") for epoch in (1, 2, 3, 4, 5)] == [
+        scores.get("return/mean") for scores in seen
+    ]
+    assert eval_hook.get_eval_scores() == seen[-1]
+
+
+def test_without_settings_the_evaluation_hook_of_the_seed_is_present_but_inactive() -> None:
+    eval_hook = hookloop.EvaluationHook(None, None)
+    trainer = small_trainer()
+    trainer.add_hook(eval_hook)
+
+    trainer.train(total_env_steps=200)
+
+    assert eval_hook.get_eval_scores() == {}
+    assert trainer.state.failures == {}

@@ -10,14 +10,17 @@ from typing import Any, Optional
 import pytest
 
 from hookloop.curriculum import Curriculum, CurriculumConfig, EvaluationStats, Lesson
+from hookloop.evaluation import LessonScore, Played, PlayedEpisode, Wanted
 from hookloop.hooks import (
     CompositeHook,
+    EvaluationHook,
     HealthMonitorHook,
     Hook,
     HookContext,
     HookManager,
     LoggingHook,
     PeriodicHook,
+    create_default_evaluation_hooks,
 )
 
 
@@ -354,3 +357,92 @@ def test_the_curriculum_says_how_often_the_default_hooks_evaluate() -> None:
 
     assert (config.micro_eval_frequency, config.micro_eval_n_examples) == (10, 4)
     assert (config.eval_frequency, config.eval_n_examples) == (100, 64)
+
+
+class EvaluatedWorker(FakeWorker):
+    """A worker whose policy can be asked to play: the return of an episode says in which lesson it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.curriculum = SimpleNamespace(
+            lessons={name: SimpleNamespace(env=reward) for name, reward in (("addition", 1.0), ("division", 0.0))},
+            update_from_evaluation=lambda stats: self.told.append(dict(stats)),
+        )
+        self.told: list[dict[str, Any]] = []
+        self.played: list[tuple[float, int]] = []
+
+    def player(self) -> Any:
+        return self
+
+    def play(self, env: float, wanted: Wanted) -> Played:
+        self.played.append((env, wanted.episodes))
+        return Played(tuple(PlayedEpisode(k, env, 1, "terminated") for k in range(wanted.episodes)))
+
+
+def test_the_basic_usage_of_the_seed_evaluates_all_lessons_under_its_own_label() -> None:
+    worker = EvaluatedWorker()
+
+    # Register a custom evaluation hook
+    custom_eval = EvaluationHook(frequency=50, n_examples=32, eval_type="custom_eval")
+    worker.register_hook(custom_eval)
+
+    # Add logging
+    logging_hook = LoggingHook(frequency=100)
+    worker.register_hook(logging_hook)
+    worker.run(100)
+
+    assert worker.played == [(1.0, 32), (0.0, 32)] * 2
+    results = worker.results[50]
+    assert results["EvaluationHook/custom_eval/addition/success_rate"] == 1.0
+    assert results["EvaluationHook/custom_eval/success_rate"] == 0.5
+    assert worker.results[51] == {}
+    assert worker.told[0]["division"] == LessonScore(successes=0, episodes=32, mean_return=0.0)
+
+
+def test_the_built_in_evaluation_hook_has_the_seeds_arguments() -> None:
+    hook = EvaluationHook(
+        frequency=100,  # How often to run
+        n_examples=64,  # Number of evaluation examples
+        eval_type="eval",  # Type of evaluation
+        evaluate_all_lessons=True,  # Evaluate all or just current lesson
+    )
+    by_position = EvaluationHook(100, 64, "eval", False, 150)
+
+    assert hook.should_run(HookContext(worker=object(), step=100))
+    assert not hook.should_run(HookContext(worker=object(), step=150))
+    assert [step for step in (100, 150, 200) if by_position.should_run(HookContext(worker=object(), step=step))] == [
+        200
+    ]
+
+
+def test_the_defaults_of_a_worker_are_a_micro_and_a_full_evaluation() -> None:
+    worker = EvaluatedWorker()
+    for hook in create_default_evaluation_hooks(SimpleNamespace(micro_eval_frequency=10, eval_frequency=100)):
+        worker.register_hook(hook)
+
+    worker.run(100, lesson_id="division")
+
+    assert worker.played == [(0.0, 4)] * 10 + [(1.0, 64), (0.0, 64)]
+    assert len(worker.told) == 1  # by the full one alone
+
+
+def test_the_migration_guides_hooks_run_beside_each_other() -> None:
+    worker = EvaluatedWorker()
+
+    # After: Add custom hooks without changing config
+    worker.register_hook(EvaluationHook(frequency=5, n_examples=1))
+    worker.register_hook(EvaluationHook(frequency=50, n_examples=2))
+    worker.run(50)
+
+    assert len(worker.played) == 2 * 10 + 2
+    assert {name.partition("/")[0] for name in worker.results[50]} == {"EvaluationHook", "EvaluationHook_2"}
+
+
+def test_the_seeds_composition_runs_an_evaluation_among_its_children() -> None:
+    worker = EvaluatedWorker()
+    composite = CompositeHook([EvaluationHook(frequency=100, n_examples=1), LoggingHook(frequency=50)])
+    worker.register_hook(composite)
+
+    worker.run(100)
+
+    assert worker.results[100]["CompositeHook/EvaluationHook/eval/success_rate"] == 0.5

@@ -13,7 +13,7 @@ Plain = Any
 Effect = Literal["harmless", "changes training", "impossible"]
 
 # What only decides when a run ends, what it writes, and what it shows.
-_HARMLESS = (*RunSettings.model_fields, "stop_at_return")
+_HARMLESS = (*RunSettings.model_fields, "evaluation", "stop_at_return")
 # What the saved state has the shape of.
 _IMPOSSIBLE = (
     "env",

@@ -71,6 +71,11 @@ class RunFolder:
         return self.path / "heartbeat.json"
 
     @property
+    def replays(self) -> Path:
+        """The folder of its recorded episodes."""
+        return self.path / "replays"
+
+    @property
     def stats_file(self) -> Path:
         """Its statistics, unless they go to a database of many runs."""
         return self.path / "stats.sqlite"

@@ -30,7 +30,7 @@ def run_hooks(
     from hookloop.trackers import make_trackers
 
     hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
-    hooks += own_hooks(settings)
+    hooks += own_hooks(settings, folder)
     wanted = settings.checkpoints
     saving = CheckpointHook(
         _manager(folder, config, settings, lock),

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from hookloop.cli.run_folder import RunFolder
 from hookloop.cli.teachers import find_teacher, pin_teachers
 from hookloop.config.settings import RunSettings
-from hookloop.errors import UnknownNameError
+from hookloop.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
     from hookloop.core import HookManager, LoopResult, TrainerState
@@ -70,12 +71,9 @@ def settle(settings: RunSettings, runs_dir: Path) -> RunSettings:
     return pin_teachers(cast("RLConfig", settings), runs_dir) if settings.workload == "rl" else settings
 
 
-def own_hooks(settings: RunSettings) -> list[object]:
+def own_hooks(settings: RunSettings, folder: RunFolder) -> list[object]:
     """Return the hooks that only this kind of run has. Imports torch."""
-    from hookloop.hooks import GoalHook
-
-    goal = getattr(settings, "stop_at_return", None)
-    return [] if goal is None else [GoalHook(goal)]
+    return _HOOKS[settings.workload](settings, folder)
 
 
 def build_job(settings: RunSettings, *, hooks: Sequence[object], seed: int) -> Job:
@@ -86,6 +84,26 @@ def build_job(settings: RunSettings, *, hooks: Sequence[object], seed: int) -> J
 def total_steps(settings: RunSettings) -> int | None:
     """Return how many environment steps a run is going for; None if it does not count them."""
     return getattr(settings, "total_env_steps", None)
+
+
+def _rl_hooks(settings: RLConfig, folder: RunFolder) -> list[object]:
+    from hookloop.hooks import GoalHook, create_default_evaluation_hooks
+    from hookloop.hooks.evaluation_presets import evaluation_hooks
+    from hookloop.hooks.replays import RunReplays
+    from hookloop.stats import EvaluationTasks
+
+    wanted, curriculum = settings.evaluation, settings.curriculum
+    hooks: list[object] = [] if settings.stop_at_return is None else [GoalHook(settings.stop_at_return)]
+    if curriculum is not None:
+        if wanted.schedule is not None:
+            raise ConfigError(
+                f"evaluation.schedule is {wanted.schedule!r}, but a run with a curriculum is evaluated by its lessons; "
+                "set curriculum.eval_frequency and curriculum.micro_eval_frequency instead."
+            )
+        return [*hooks, *create_default_evaluation_hooks(curriculum)]
+    replays = RunReplays(folder.replays, wanted.keep_replays)
+    stats_url = settings.stats_url or folder.stats_file
+    return [*hooks, *evaluation_hooks(wanted, replays=replays, open_tasks=lambda: EvaluationTasks(stats_url))]
 
 
 def _rl_job(settings: RLConfig, *, hooks: Sequence[object], seed: int) -> Job:
@@ -101,4 +119,5 @@ def _rl_in_words(result: Live) -> str:
     return f"{reached} after {result.env_steps} steps in {result.seconds:.1f} s ({speed:.0f} steps/s)"
 
 
+_HOOKS: dict[str, Callable[..., list[object]]] = {"rl": _rl_hooks}
 _BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job}

@@ -73,3 +73,28 @@ class RunSettings(Settings):
     nan_policy: Literal["stop", "skip", "roll-back", "off"] = Field(
         default="stop", description="What to do about numbers that are not finite"
     )
+
+
+class EvaluationConfig(Settings):
+    """When the policy is scored in environments of its own, and how. None of it changes training."""
+
+    schedule: str | None = Field(
+        default=None,
+        description="When, such as 'every 50 epochs', and at the end; 'never': at the end; null: not at all",
+    )
+    episodes: int = Field(default=16, ge=1, description="Episodes in each simulation")
+    greedy: bool = Field(default=True, description="Take the likeliest actions; else draw them as in training")
+    seed: int | None = Field(
+        default=None, ge=0, lt=2**30, description="Of the first episode; null: from the run's seed"
+    )
+    num_envs: int | None = Field(default=None, ge=1, description="Environments at once; null: as many as in training")
+    max_seconds: float | None = Field(default=300.0, gt=0, description="For a simulation; what is left then has failed")
+    suite: dict[str, dict[str, Any]] = Field(
+        default_factory=dict[str, dict[str, Any]], description="More simulations by name, by what differs in env"
+    )
+    record: int = Field(default=0, ge=0, description="Episodes of each simulation to keep as replays")
+    render: Literal["rgb_array", "ansi"] | None = Field(default=None, description="Keep what is drawn in them, too")
+    keep_replays: int = Field(default=100, ge=1, description="The newest replays to keep")
+    where: Literal["inline", "background", "worker"] = Field(
+        default="inline", description="Training waits; or a thread plays; or processes of 'hookloop eval-worker' do"
+    )

@@ -30,7 +30,8 @@ class Workload(Protocol):
 
     It may also say, for its checkpoints: ``parts`` (branches of its state that get a file of their own, such as
     ``{"model": ("learner", "policy")}``), ``progress_clock`` (what its checkpoints are counted in; epochs by
-    default), ``exactness`` and ``inexact_because`` (what a resume promises; bit-exact by default).
+    default), ``exactness`` and ``inexact_because`` (what a resume promises; bit-exact by default). ``planned`` says how
+    far clocks will read at the end of the run, about, by their names.
 
     One that can go on from a state with other random numbers than before also has ``perturb(seed: int)``, which
     seeds its random streams anew; see ``TrainingLoop.roll_back``.

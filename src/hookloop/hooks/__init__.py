@@ -3,6 +3,8 @@
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
 from hookloop.hooks.checkpoint import CheckpointHook
 from hookloop.hooks.display import DisplayHook
+from hookloop.hooks.evaluation import EvaluationHook
+from hookloop.hooks.evaluation_presets import create_default_evaluation_hooks
 from hookloop.hooks.figures import FiguresHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
@@ -24,6 +26,7 @@ __all__ = [
     "CheckpointHook",
     "CompositeHook",
     "DisplayHook",
+    "EvaluationHook",
     "FiguresHook",
     "GoalHook",
     "GradientStatsHook",
@@ -45,5 +48,6 @@ __all__ = [
     "TrainerHook",
     "TrainerState",
     "WatchdogHook",
+    "create_default_evaluation_hooks",
     "load_hooks",
 ]

@@ -44,7 +44,7 @@ class StatsHook:
 
     def on_training_start(self, ctx: HookContext) -> None:
         """Open an attempt, and have rows made durable before each checkpoint."""
-        self._opened = self._open()
+        self._opened = ctx.services["stats_client"] = self._open()
         self._costs_at_seconds = ctx.state.clocks.seconds
         checkpoints = ctx.services.get("checkpoints")
         restored = None if checkpoints is None else checkpoints.restored
@@ -104,8 +104,9 @@ class StatsHook:
         self._log_costs(ctx)
         self._client.end_attempt(ctx.outcome or "failed")
 
-    def on_close(self) -> None:
+    def on_close(self, ctx: HookContext) -> None:
         """Write what is left."""
+        ctx.services.pop("stats_client", None)
         if self._opened is not None:
             self._opened.close()
             self._opened = None

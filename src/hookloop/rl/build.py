@@ -53,6 +53,7 @@ def build_trainer(
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,
+        env=config.env,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from hookloop.config.settings import RunSettings, Settings
+from hookloop.config.settings import EvaluationConfig, RunSettings, Settings
 from hookloop.curriculum.config import CurriculumConfig
 from hookloop.rl.values import Cosine, Exponential, Linear, Piecewise
 
@@ -127,4 +127,5 @@ class RLConfig(RunSettings):
     policy: PolicyConfig = PolicyConfig()
     losses: dict[str, LossConfig] = Field(default_factory=lambda: {"ppo": PPOConfig()}, description="By name, in order")
     trainer: TrainerConfig = TrainerConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
     stop_at_return: float | None = Field(default=None, description="Stop once the mean of 100 episodes reaches this")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,7 +13,7 @@ from hookloop.core.signals import SECOND
 from hookloop.curriculum import Curriculum
 from hookloop.errors import ConfigError
 from hookloop.rl.collector import Collector
-from hookloop.rl.config import TrainerConfig
+from hookloop.rl.config import EnvConfig, TrainerConfig
 from hookloop.rl.envs import Envs
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec, merge_specs
 from hookloop.rl.learner import Learner
@@ -25,6 +25,9 @@ from hookloop.rl.sampling import Sampler, check_arithmetic
 from hookloop.rl.specs import ArraySpec
 from hookloop.rl.value_hook import ValueHook
 from hookloop.rl.workload import RLWorkload
+
+if TYPE_CHECKING:
+    from hookloop.rl.evaluation import PolicyPlayer
 
 Plain = Any
 
@@ -59,6 +62,7 @@ class Trainer:
         hooks: Anything that should happen besides: hooks in any dialect, or a HookManager.
         seed: The root of all randomness of this run.
         second_signal: What a second Ctrl-C does: ``raise`` or ``exit``.
+        env: The settings the environments were made from, for evaluations in environments of their own.
     """
 
     def __init__(
@@ -72,7 +76,9 @@ class Trainer:
         hooks: HookManager | Sequence[object] = (),
         seed: int = 0,
         second_signal: SECOND = "raise",
+        env: EnvConfig | None = None,
     ) -> None:
+        self.env = env
         self.config = config = config if config is not None else TrainerConfig()
         self.policy, self.envs, self.losses = policy, envs, list(losses)
         _require_distinct(self.losses)
@@ -141,6 +147,12 @@ class Trainer:
             mean_return=self.workload.mean_return(),
             loop=ended,
         )
+
+    def player(self) -> PolicyPlayer:
+        """Return the policy as it is now, for an evaluation; training may go on meanwhile."""
+        from hookloop.rl.evaluation import player_of  # a run that is not evaluated does without
+
+        return player_of(self.policy, self.envs, self.env)
 
     def state_dict(self) -> dict[str, Plain]:
         """Return everything that makes training go on with the same bits."""

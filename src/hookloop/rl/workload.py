@@ -49,6 +49,13 @@ class RLWorkload:
         """Why a resume is not bit-exact; empty if it is."""
         return self.collector.envs.inexact_because
 
+    @property
+    def planned(self) -> dict[str, float]:
+        """How far the clocks will read at the end of the run, about."""
+        experience = self.collector.experience
+        per_epoch = experience.horizon * self.collector.envs.num_envs
+        return {"env_steps": self.total_env_steps, "epochs": math.ceil(self.total_env_steps / per_epoch)}
+
     def is_finished(self, loop: TrainingLoop) -> bool:
         """Tell whether enough environment steps are done."""
         return loop.clocks.env_steps >= self.total_env_steps

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _HOMES = {
+    "EvaluationTasks": "hookloop.stats.evaluation_tasks",
     "Health": "hookloop.stats.writer",
     "Point": "hookloop.stats.reader",
     "StatsClient": "hookloop.stats.client",
@@ -16,10 +17,11 @@ _HOMES = {
     "StatsStore": "hookloop.stats.store",
 }
 
-__all__ = ["Health", "Point", "StatsClient", "StatsReader", "StatsStore"]
+__all__ = ["EvaluationTasks", "Health", "Point", "StatsClient", "StatsReader", "StatsStore"]
 
 if TYPE_CHECKING:
     from hookloop.stats.client import StatsClient
+    from hookloop.stats.evaluation_tasks import EvaluationTasks
     from hookloop.stats.reader import Point, StatsReader
     from hookloop.stats.store import StatsStore
     from hookloop.stats.writer import Health

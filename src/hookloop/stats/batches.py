@@ -160,7 +160,7 @@ class BatchInserts:
 
     def _made(self, source: tuple[str, str], keys: Sequence[str]) -> dict[str, int]:
         hook, event = map(text, source)
-        insert = _insert(self._connection, SERIES).on_conflict_do_nothing()
+        insert = insert_into(self._connection, SERIES).on_conflict_do_nothing()
         self._connection.execute(
             insert, [{"run_id": self._run_id, "key": text(key), "hook": hook, "event": event} for key in keys]
         )
@@ -173,7 +173,7 @@ class BatchInserts:
         """Return the statement that inserts or replaces a row, its values in the order of the columns."""
         if table.name not in self._upserts:
             keys = [each.name for each in table.primary_key.columns]
-            insert = _insert(self._connection, table)
+            insert = insert_into(self._connection, table)
             rest = {each.name: insert.excluded[each.name] for each in table.c if each.name not in keys}
             statement = insert.on_conflict_do_update(index_elements=keys, set_=rest)
             is_sqlite = self._connection.dialect.name == "sqlite"
@@ -190,5 +190,6 @@ def _columns_of(table: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(each.name for each in found.c), key
 
 
-def _insert(connection: Connection, table: Table) -> Any:
+def insert_into(connection: Connection, table: Table) -> Any:
+    """Return an insert that knows what to do about a row that is there already."""
     return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)

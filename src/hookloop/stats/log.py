@@ -38,12 +38,15 @@ class StatsLog:
     Args:
         put: Takes what is logged, and how many rows it is.
         wall_time: What time it is, in seconds since 1970.
+        after_epoch: The last epoch that was logged before.
     """
 
-    def __init__(self, put: Callable[[Logged, int], None], wall_time: Callable[[], float]) -> None:
+    def __init__(
+        self, put: Callable[[Logged, int], None], wall_time: Callable[[], float], *, after_epoch: int = 0
+    ) -> None:
         self._put_logged = put
         self._wall_time = wall_time
-        self._after_epoch = 0
+        self._after_epoch = after_epoch
         self._warned: set[str] = set()
 
     def log_metrics(self, rows: Sequence[Mapping[str, Plain]]) -> None:

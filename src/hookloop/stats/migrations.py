@@ -15,9 +15,24 @@ if TYPE_CHECKING:
 
 Migration = Callable[["Connection"], None]
 
+_EVALUATION_TASKS = """
+CREATE TABLE evaluation_tasks (
+    run_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL, suite TEXT NOT NULL, seed BIGINT NOT NULL,
+    state TEXT NOT NULL, uri TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, claimed_by TEXT,
+    lease_until DOUBLE PRECISION, tries BIGINT NOT NULL, finished DOUBLE PRECISION, error TEXT,
+    PRIMARY KEY (run_id, checkpoint_id, suite, seed)
+)
+"""
+
+
+def _add_evaluation_tasks(connection: Connection) -> None:
+    without_rowid = " WITHOUT ROWID" if connection.dialect.name == "sqlite" else ""
+    connection.exec_driver_sql(_EVALUATION_TASKS + without_rowid)
+
+
 # What leads from a version to the next one. A step names its tables and columns in SQL of its own and never uses
 # schema.py, which describes the newest version only.
-MIGRATIONS: Mapping[int, Migration] = {}
+MIGRATIONS: Mapping[int, Migration] = {1: _add_evaluation_tasks}
 
 _LOCK = 0x686F6F6B  # "hook": the advisory lock under which a PostgreSQL database is brought up to date
 

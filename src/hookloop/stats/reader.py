@@ -171,6 +171,10 @@ class StatsReader:
         """Return the ratings of a run in order."""
         return self._of_run(schema.RATINGS, run_id, (*PLACE_ORDER, "player", "sequence"))
 
+    def evaluation_tasks(self, run_id: str) -> list[Row]:
+        """Return the evaluations that workers are asked for, in the order in which they were asked for."""
+        return self._of_run(schema.EVALUATION_TASKS, run_id, ("created", "checkpoint_id", "suite", "seed"))
+
     def superseded(self, run_id: str, table: str = "epochs") -> list[Row]:
         """Return the rows of a table that resumes have moved aside."""
         if table not in schema.SUPERSEDED:

@@ -17,7 +17,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, MetaData, P
 from sqlalchemy import UniqueConstraint as Unique
 from sqlalchemy.types import TypeEngine
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 METADATA = MetaData()
 
@@ -274,6 +274,25 @@ TRACKER_CURSORS = _table(
         ("wall_time", Double, "when, in seconds since 1970 UTC; for display only"),
     ),
     key=("run_id", "tracker"),
+)
+
+EVALUATION_TASKS = _table(
+    "evaluation_tasks",
+    (
+        ("checkpoint_id", Text, "the checkpoint to evaluate, by a name that no other content can have"),
+        ("suite", Text, "what to play: the name of a simulation, `training` or `all`"),
+        ("seed", BigInteger, "of the first episode"),
+        ("state", Text, "`waiting`, `claimed`, `done` or `failed`"),
+        ("uri", Text, "where the checkpoint is"),
+        ("created", Double, "when it was asked for, in seconds since 1970 UTC"),
+        ("claimed_by", Text, "the worker that has it, or had it last"),
+        ("lease_until", Double, "when another worker may take it, in seconds since 1970 UTC"),
+        ("tries", BigInteger, "how often it was claimed"),
+        ("finished", Double, "when it was done or given up, in seconds since 1970 UTC"),
+        ("error", Text, "what went wrong in the latest try that failed"),
+    ),
+    key=("run_id", "checkpoint_id", "suite", "seed"),
+    may_be_null="claimed_by lease_until finished error",
 )
 
 # What a resume moves aside where it is beyond the checkpoint. The rest belongs to the attempt or the whole run.

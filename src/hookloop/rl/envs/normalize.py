@@ -43,7 +43,7 @@ class NormalizedObservations(WrappedEnvs):
         self._final_obs = self._observation.zeros(envs.num_envs)
         self.statistics = {key: RunningStatistics(specs[key].shape) for key in keys}
         self.is_frozen = False
-        self._clip = clip
+        self.clip = clip
         self._scratch = {key: np.zeros((envs.num_envs, *specs[key].shape)) for key in keys}
 
     @property
@@ -129,8 +129,8 @@ class NormalizedObservations(WrappedEnvs):
             scratch = self._scratch[key]
             np.subtract(_part(raw, key), statistics.mean, out=scratch)
             np.divide(scratch, statistics.scale(), out=scratch)
-            np.maximum(scratch, -self._clip, out=scratch)
-            np.minimum(scratch, self._clip, out=scratch)
+            np.maximum(scratch, -self.clip, out=scratch)
+            np.minimum(scratch, self.clip, out=scratch)
             np.copyto(target, scratch, casting="same_kind")
 
 

@@ -1,0 +1,97 @@
+"""``hookloop replay``: step through a recorded episode, in the terminal or in a page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookloop.cli.keys import Keys
+from hookloop.cli.run_folder import find_run
+from hookloop.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hookloop.replays import Replay, ReplayFolder
+
+HELP = "right or n: next   left or p: back   g: first   G: last   q: leave"
+
+
+def replay(
+    run: str,
+    *,
+    episode: str = "best",
+    to: Path | None = None,
+    list: bool = False,
+    runs_dir: Path = Path("runs"),
+) -> int:
+    """Step through a recorded episode.
+
+    Args:
+        run: The run's name or path; or the path of a replay.
+        episode: Which one: best, worst, latest, its place in the list from 1, or its name.
+        to: Write one page with a player to this file, such as episode.html; it must not exist.
+        list: List the replays of the run.
+        runs_dir: The folder of all runs.
+    """
+    from hookloop.replays import ReplayFolder, read_replay, replay_page
+    from hookloop.storage.atomic import write_bytes
+
+    file = Path(run)
+    if file.suffix != ".replay" or not file.is_file():
+        folder = ReplayFolder(find_run(runs_dir, run).replays)
+        if list:
+            return _list(folder)
+        file = folder.find(episode)
+    recorded = read_replay(file)
+    if to is not None:
+        if to.suffix.lower() not in (".html", ".htm"):
+            raise ConfigError(f"A replay is written as a page, to a file that ends with .html; got {str(to)!r}.")
+        if to.exists():
+            raise ConfigError(f"{to} exists already; nothing is replaced. Choose another name.")
+        content = replay_page(recorded).encode()
+        write_bytes(to, content)
+        _say(f"wrote {to} ({len(content)} bytes), {file.stem}")
+        return 0
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return _step_through(recorded)
+    return _print(recorded)
+
+
+def _list(folder: ReplayFolder) -> int:
+    found = folder.all()
+    if not found:
+        _say(f"no replay in {folder.path} yet")
+    for number, kept in enumerate(found, start=1):
+        about = kept.about
+        what = f"damaged: {kept.fault}" if kept.fault else f"return {about.get('return')}, {about.get('length')} steps"
+        _say(f"{number:>4}  {kept.name}  {what}")
+    return 0
+
+
+def _print(recorded: Replay) -> int:
+    from hookloop.replays.text import step_line, summary
+
+    _say(summary(recorded))
+    for step in range(recorded.steps):
+        _say(step_line(recorded, step))
+    return 0
+
+
+def _step_through(recorded: Replay) -> int:
+    from hookloop.replays.text import step_screen, summary
+
+    moves = {"right": 1, "n": 1, " ": 1, "left": -1, "p": -1, "g": -recorded.steps, "G": recorded.steps}
+    step = 0
+    with Keys(sys.stdin) as keys:
+        while True:
+            lines = [summary(recorded), *step_screen(recorded, step), "", HELP]
+            sys.stdout.write("\x1b[2J\x1b[H" + "\r\n".join(lines) + "\r\n")
+            sys.stdout.flush()
+            key = keys.read()
+            if key in ("q", ""):
+                return 0
+            step = max(0, min(recorded.steps - 1, step + moves.get(key, 0)))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
