@@ -11,6 +11,7 @@ from hookloop.core.signals import SECOND
 from hookloop.curriculum import Curriculum, CurriculumConfig, LessonEnv
 from hookloop.errors import ConfigError
 from hookloop.rl.config import EnvConfig, KickstartConfig, PolicyConfig, PPOConfig, RLConfig
+from hookloop.rl.env_making import unscaled_envs
 from hookloop.rl.envs import (
     Envs,
     LessonEnvs,
@@ -92,12 +93,12 @@ def build_envs(config: EnvConfig, *, gamma: float, curriculum: CurriculumConfig 
     """Build the environments of a run, or those of its lessons."""
     envs: Envs
     if curriculum is None:
-        envs = make_envs(config.id, config.num_envs, mode=config.mode, kwargs=config.kwargs)
+        envs = unscaled_envs(config, config.num_envs)
     else:
         made = {name: partial(_make_lesson, config, lesson.env) for name, lesson in curriculum.lessons.items()}
         envs = LessonEnvs(made, num_envs=config.num_envs, slots=curriculum.slots)
-    if config.one_hot is not None:
-        envs = OneHotObservations(envs, config.one_hot)
+        if config.one_hot is not None:
+            envs = OneHotObservations(envs, config.one_hot)
     if config.normalise_observations:
         envs = NormalizedObservations(envs)
     if config.normalise_rewards:

@@ -8,7 +8,8 @@ from typing import Any
 from hookloop.errors import EvaluationError
 from hookloop.rl.build import build_policy
 from hookloop.rl.config import EnvConfig, RLConfig
-from hookloop.rl.envs import Envs, NormalizedObservations, make_envs
+from hookloop.rl.env_making import unscaled_envs
+from hookloop.rl.envs import NormalizedObservations
 from hookloop.rl.evaluation.player import Normalisation, PolicyPlayer
 
 
@@ -19,7 +20,7 @@ def load_player(config: RLConfig, workload: Mapping[str, Any]) -> PolicyPlayer:
         config: The settings of the run.
         workload: The part of the saved state that the workload wrote.
     """
-    envs: Envs = make_envs(config.env.id, 1, mode=config.env.mode, kwargs=config.env.kwargs)
+    envs = unscaled_envs(config.env, 1)
     normalisation = None
     try:
         if config.env.normalise_observations:

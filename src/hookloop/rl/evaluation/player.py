@@ -13,7 +13,8 @@ from hookloop.errors import ConfigError, EvaluationError
 from hookloop.evaluation.results import Played
 from hookloop.evaluation.tasks import Render, Wanted
 from hookloop.rl.config import EnvConfig
-from hookloop.rl.envs import Envs, NormalizedObservations, WrappedEnvs, make_envs
+from hookloop.rl.env_making import unscaled_envs
+from hookloop.rl.envs import Envs, NormalizedObservations, WrappedEnvs
 from hookloop.rl.evaluation.playing import Session
 from hookloop.rl.policies import Policy
 
@@ -60,7 +61,7 @@ class PolicyPlayer:
     def _make(self, config: EnvConfig, num_envs: int, render: Render | None) -> Envs:
         if render is not None:  # only single environments can be drawn
             config = config.model_copy(update={"mode": "sync", "kwargs": {**config.kwargs, "render_mode": render}})
-        envs = make_envs(config.id, num_envs, mode=config.mode, kwargs=config.kwargs)
+        envs = unscaled_envs(config, num_envs)
         if self.normalisation is not None:
             scaled = NormalizedObservations(envs, self.normalisation.clip)
             scaled.load_statistics(self.normalisation.statistics)
