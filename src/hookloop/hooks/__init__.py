@@ -1,12 +1,18 @@
 """The hooks that come with hookloop, and what is needed to write one."""
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
+from hookloop.hooks.best_weights import BestWeightsHook
 from hookloop.hooks.checkpoint import CheckpointHook
+from hookloop.hooks.checkpoint_folder import CheckpointFolderHook
+from hookloop.hooks.early_stopping import EarlyStoppingHook
+from hookloop.hooks.ema import EmaHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
 from hookloop.hooks.heartbeat import HeartbeatHook
 from hookloop.hooks.logging import LoggingHook
+from hookloop.hooks.lr_finder import LearningRateFinderHook, LearningRates, find_learning_rate
+from hookloop.hooks.memory_advice import MemoryAdviceHook
 from hookloop.hooks.monitor import MonitorHook
 from hookloop.hooks.nan_guard import NanGuardHook
 from hookloop.hooks.progress import ProgressHook
@@ -16,15 +22,22 @@ from hookloop.hooks.time_limit import TimeLimitHook
 from hookloop.hooks.watchdog import WatchdogHook
 
 __all__ = [
+    "BestWeightsHook",
+    "CheckpointFolderHook",
     "CheckpointHook",
     "CompositeHook",
+    "EarlyStoppingHook",
+    "EmaHook",
     "GoalHook",
     "GradientStatsHook",
     "HeartbeatHook",
     "Hook",
     "HookContext",
     "HookManager",
+    "LearningRateFinderHook",
+    "LearningRates",
     "LoggingHook",
+    "MemoryAdviceHook",
     "MonitorHook",
     "NanGuardHook",
     "PeriodicHook",
@@ -35,5 +48,6 @@ __all__ = [
     "TrainerHook",
     "TrainerState",
     "WatchdogHook",
+    "find_learning_rate",
     "load_hooks",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grads_with_norm_
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from hookloop.core import TrainingLoop
 from hookloop.errors import ConfigError
@@ -196,9 +196,9 @@ def total_norm(gradients: list[Tensor]) -> Tensor:
         return torch.zeros(())
     if any(gradient.is_sparse for gradient in gradients):
         gradients = [gradient.coalesce().values() if gradient.is_sparse else gradient for gradient in gradients]
-    device = gradients[0].device
-    norms = [norm.to(device) for norm in torch._foreach_norm(gradients)]
-    return torch.linalg.vector_norm(torch.stack(norms))
+    if len({(gradient.device, gradient.dtype) for gradient in gradients}) > 1:
+        return get_total_norm(gradients)
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
 
 
 def _save_gradient(gradient: Tensor | None) -> Plain:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from hookloop.core import HookContext, HookManager, TrainerState, TrainingLoop, derive_seed
+from hookloop.core import HookContext, HookManager, LoopResult, TrainerState, TrainingLoop, derive_seed
 from hookloop.core.registry import find_hook_type
 from hookloop.core.signals import SECOND
 from hookloop.errors import ConfigError
@@ -120,6 +120,10 @@ class Trainer:
             epochs: How many in all; by default the settings say.
         """
         self.prepare(train_data, val_data, epochs=epochs)
+        return self.run(resume_from)
+
+    def run(self, resume_from: str | Path | None = None) -> TrainResult:
+        """Train on the data that everything was prepared for."""
         self._choose_beginning(resume_from)
         if not self._has_run and resume_from is None and not any(self.state.clocks.reading().values()):
             set_seed(self.training_config.seed)
@@ -127,24 +131,7 @@ class Trainer:
         self.model.train()
         with deterministic_mode(self.training_config.deterministic):
             ended = self.loop.run()
-        clocks, rows = self.state.clocks, self.metrics_tracker.rows
-        settings = self.training_config
-        best = self.metrics_tracker.best(settings.monitor, settings.mode)
-        metric = settings.monitor if best is not None else "loss"
-        best = best if best is not None else self.metrics_tracker.best("loss")
-        return TrainResult(
-            version=RESULT_VERSION,
-            outcome=ended.outcome,
-            epochs=clocks.epochs,
-            optimizer_steps=clocks.optimizer_steps,
-            seconds=clocks.seconds,
-            final_loss=rows[-1].get("loss") if rows else None,
-            best_epoch=None if best is None else best["epoch"],
-            best_metric=None if best is None else best[metric],
-            checkpoint_path=_path(self.state.latest_checkpoint_uri),
-            rows=tuple(rows),
-            loop=ended,
-        )
+        return self._result(ended)
 
     def prepare(self, train_data: Live, val_data: Live = None, *, epochs: int | None = None) -> None:
         """Get everything ready to train on these data, without training."""
@@ -180,6 +167,25 @@ class Trainer:
     def load_state_dict(self, saved: Mapping[str, Plain], *, strict: bool = True) -> None:
         """Go on from a saved state; call it before ``train``."""
         self.loop.load_state_dict(saved, strict=strict)
+
+    def _result(self, ended: LoopResult) -> TrainResult:
+        clocks, rows, settings = self.state.clocks, self.metrics_tracker.rows, self.training_config
+        best = self.metrics_tracker.best(settings.monitor, settings.mode)
+        metric = settings.monitor if best is not None else "loss"
+        best = best if best is not None else self.metrics_tracker.best("loss")
+        return TrainResult(
+            version=RESULT_VERSION,
+            outcome=ended.outcome,
+            epochs=clocks.epochs,
+            optimizer_steps=clocks.optimizer_steps,
+            seconds=clocks.seconds,
+            final_loss=rows[-1].get("loss") if rows else None,
+            best_epoch=None if best is None else best["epoch"],
+            best_metric=None if best is None else best[metric],
+            checkpoint_path=_path(self.state.latest_checkpoint_uri),
+            rows=tuple(rows),
+            loop=ended,
+        )
 
     def _make_loop(self, hooks: HookManager | Sequence[object] | object | None, second: SECOND) -> TrainingLoop:
         context = HookContext(

@@ -45,7 +45,9 @@ class DataLoaderFactory:
         """Return a source of batches: for tensors, map and iterable datasets, loaders, and mappings of columns."""
         if isinstance(data, str | bytes) or data is None:
             raise ConfigError(f"The {what} must be a dataset, a loader or tensors, got {data!r:.80}.")
-        if isinstance(data, DataLoader):
+        if callable(getattr(data, "iterate", None)) and callable(getattr(data, "size_of", None)):
+            source: Source = data  # a source already
+        elif isinstance(data, DataLoader):
             source = self._from_loader(data, shuffle=shuffle)
         else:
             source = self._from_data(data, shuffle=shuffle, what=what)
