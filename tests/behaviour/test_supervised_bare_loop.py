@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
+from torch.nn import functional
 
 from hookloop.core import derive_seed
 from hookloop.supervised import Trainer, TrainingConfig
@@ -36,7 +36,7 @@ def bare_loop(model: nn.Module, *, accumulate: int = 1, clip: float | None = Non
     for epoch in range(EPOCHS):
         order = order_of(SAMPLES, seed=derive_seed(SEED, "data"), epoch=epoch, shuffle=True)
         for number, index in enumerate(order.split(BATCH)):
-            loss = F.cross_entropy(model(x[index]), y[index])
+            loss = functional.cross_entropy(model(x[index]), y[index])
             (loss if accumulate == 1 else loss / accumulate).backward()
             losses.append(loss.item())
             if (number + 1) % accumulate == 0:

@@ -30,7 +30,7 @@ class BestWeightsHook:
     def __init__(self, metric: str = "val_loss", mode: Mode = "min") -> None:
         require_mode(mode)
         self.metric = metric
-        self.mode = mode
+        self.mode: Mode = mode
         self._best: float | None = None
         self._epoch = 0
         self._weights: dict[str, Live] = {}

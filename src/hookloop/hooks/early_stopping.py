@@ -23,9 +23,7 @@ class EarlyStoppingHook:
 
     saved = ("best", "best_epoch", "waited")
 
-    def __init__(
-        self, patience: int = 3, min_delta: float = 0.0, mode: Mode = "min", metric: str = "val_loss"
-    ) -> None:
+    def __init__(self, patience: int = 3, min_delta: float = 0.0, mode: Mode = "min", metric: str = "val_loss") -> None:
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
             raise RegistrationError(f"patience must be at least 1 epoch, got {patience!r}.")
         if not min_delta >= 0:
@@ -33,7 +31,7 @@ class EarlyStoppingHook:
         require_mode(mode)
         self.patience = patience
         self.min_delta = min_delta
-        self.mode = mode
+        self.mode: Mode = mode
         self.metric = metric
         self.best: float | None = None
         self.best_epoch = 0
@@ -51,7 +49,9 @@ class EarlyStoppingHook:
             return
         self.waited += 1
         if self.waited >= self.patience:
-            shown = "was never finite" if self.best is None else f"was best in epoch {self.best_epoch} ({self.best:.4g})"
+            shown = (
+                "was never finite" if self.best is None else f"was best in epoch {self.best_epoch} ({self.best:.4g})"
+            )
             ctx.request_stop(f"{self.metric} {shown} and has not improved for {self.waited} epochs")
 
 

@@ -50,7 +50,10 @@ class EmaHook:
         import torch  # here and not above: naming a hook should not cost the import
 
         latest = [weight.detach() for _, weight in _weights(ctx.model)]
-        torch._foreach_lerp_(list(self._averages.values()), latest, 1 - self.decay)
+        # One kernel for all weights instead of one for each.
+        torch._foreach_lerp_(  # pyright: ignore[reportPrivateImportUsage]  # there is no public name for it
+            list(self._averages.values()), latest, 1 - self.decay
+        )
 
     def on_evaluation_start(self, ctx: HookContext) -> None:
         """Put the average into the model for the length of a validation."""

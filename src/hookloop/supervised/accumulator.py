@@ -102,7 +102,9 @@ class GradientAccumulator:
         if not self.waiting:
             return False
         correction = self.accumulation_steps / self.waiting  # each was divided by a full window
-        torch._foreach_mul_([each.grad for each in self._parameters if each.grad is not None], correction)
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(correction)
         if self._window_loss is not None:
             self._window_loss = self._window_loss * correction
         return self._step(loop)
@@ -198,7 +200,8 @@ def total_norm(gradients: list[Tensor]) -> Tensor:
         gradients = [gradient.coalesce().values() if gradient.is_sparse else gradient for gradient in gradients]
     if len({(gradient.device, gradient.dtype) for gradient in gradients}) > 1:
         return get_total_norm(gradients)
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    norms = torch._foreach_norm(gradients)  # pyright: ignore[reportPrivateImportUsage]  # as get_total_norm does
+    return torch.linalg.vector_norm(torch.stack(norms))
 
 
 def _save_gradient(gradient: Tensor | None) -> Plain:
@@ -211,5 +214,5 @@ def _save_gradient(gradient: Tensor | None) -> Plain:
 def _load_gradient(saved: Plain, parameter: Tensor) -> Tensor:
     if isinstance(saved, Mapping):
         indices, values = saved["indices"].to(parameter.device), saved["values"].to(parameter.device)
-        return torch.sparse_coo_tensor(indices, values, parameter.shape).coalesce()
+        return torch.sparse_coo_tensor(indices, values, parameter.shape, check_invariants=True).coalesce()
     return saved.to(parameter.device).clone()

@@ -130,8 +130,8 @@ class GradientMonitor:
             steps = ctx.state.clocks.optimizer_steps
             raise NonFiniteError(
                 f"The gradients were not finite {self.bad_in_a_row} times in a row after {steps} optimizer steps: "
-                f"{health}. No step was taken along them. Lower the learning rate, check the data for NaN, or clip with "
-                "max_grad_norm; then resume from the last checkpoint."
+                f"{health}. No step was taken along them. Lower the learning rate, check the data for NaN, or clip "
+                "with max_grad_norm; then resume from the last checkpoint."
             )
         return {"bad_steps": self.bad_steps}
 

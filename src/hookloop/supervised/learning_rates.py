@@ -18,8 +18,8 @@ def make_factor(config: TrainingSettings, total_steps: int | None) -> Factor | N
         return None
     if total_steps is None and config.lr_schedule != "constant":
         raise ConfigError(
-            f"The learning rate schedule {config.lr_schedule!r} needs to know its end, and the data do not say how many "
-            "batches they hold; set max_steps."
+            f"The learning rate schedule {config.lr_schedule!r} needs to know its end, and the data do not say how "
+            "many batches they hold; set max_steps."
         )
     return _Schedule(
         config.lr_schedule,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
 from hookloop.errors import ConfigError, NameClashError, UnknownNameError
 
@@ -85,7 +85,7 @@ class _Classes(LossStrategy):
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross entropy of the answers that are not ignored."""
-        return F.cross_entropy(
+        return functional.cross_entropy(
             logits, targets, weight=self._weights, ignore_index=IGNORED, label_smoothing=self._smoothing
         )
 
@@ -204,7 +204,7 @@ class Regression(LossStrategy):
                     f"Regression needs one answer per target, got {tuple(logits.shape)} for {tuple(targets.shape)}."
                 )
             targets = targets.reshape(logits.shape)
-        return F.mse_loss(logits, targets.to(logits.dtype))
+        return functional.mse_loss(logits, targets.to(logits.dtype))
 
 
 class CustomLoss(LossStrategy):

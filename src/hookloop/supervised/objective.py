@@ -84,7 +84,9 @@ class Objective:
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
         """Go on with the strategy that was found."""
         if self._takes_models_loss and saved["strategy"] is not None:
-            self.strategy = LossStrategy() if saved["strategy"] == "custom" else make_loss(saved["strategy"], **self._options)
+            self.strategy = (
+                LossStrategy() if saved["strategy"] == "custom" else make_loss(saved["strategy"], **self._options)
+            )
 
     def _plain_loss(self, batch: Live) -> Tensor:
         raw, targets = self._forward(batch)
@@ -113,16 +115,18 @@ class Objective:
     def _choose(self, batch: Live, raw: Live, targets: Live) -> LossStrategy:
         """Find the strategy that fits a first batch."""
         output = ModelOutput.from_raw(raw)
+        own = LossStrategy()  # the model's own loss, of which nothing else is known
+        if output.logits is None:
+            self.strategy = own
+            return own
         try:
-            if output.logits is None:
-                raise ConfigError("The model returned neither scores nor a loss.")
             inputs = self._forward.inputs_of(batch)
             name = infer_loss(output.logits, inputs, targets, are_named=isinstance(batch, Mapping))
             self.strategy = make_loss(name, **self._options)
         except ConfigError:
             if output.loss is None:
                 raise
-            self.strategy = LossStrategy()  # the model's own loss, of which nothing else is known
+            self.strategy = own
         return self.strategy
 
 

@@ -35,7 +35,9 @@ class TrainingSettings(Settings):
 
     lr_schedule: LearningRateSchedule = Field(default="constant", description="How the learning rate changes")
     warmup_steps: int = Field(default=0, ge=0, description="Optimizer steps in which the learning rate rises")
-    min_lr_ratio: float = Field(default=0.0, ge=0, le=1, description="Share of the learning rate that is left at the end")
+    min_lr_ratio: float = Field(
+        default=0.0, ge=0, le=1, description="Share of the learning rate that is left at the end"
+    )
     decay_ratio: float = Field(default=0.2, gt=0, le=1, description="Share of all steps in which 'wsd' decays")
 
     loss: str = Field(default="auto", description="The name of a loss strategy; 'auto' finds out from the first batch")
@@ -60,7 +62,7 @@ class TrainingSettings(Settings):
     checkpoint_dir: str | None = Field(default=None, description="Where to save; nothing is saved without one")
     save_every_epochs: int = Field(default=1, ge=1, description="Epochs between two checkpoints")
     save_every_steps: int | None = Field(default=None, ge=1, description="Optimizer steps between two, within epochs")
-    keep_last: int = Field(default=5, ge=1, description="The newest checkpoints to keep")
+    keep_last: int = Field(default=10, ge=1, description="The newest checkpoints to keep")
     keep_best: int = Field(default=3, ge=0, description="The best checkpoints to keep")
     monitor: str = Field(default="val_loss", description="The metric that tells which epoch is the best")
     mode: Literal["min", "max"] = Field(default="min", description="Whether less of it is better, or more")

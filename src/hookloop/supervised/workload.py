@@ -163,7 +163,7 @@ class SupervisedWorkload:
     def _train(self, loop: TrainingLoop) -> bool:
         """Train on the rest of the epoch; False if it was left early."""
         source, accumulator, loss_of, max_steps = self.source, self.accumulator, self.objective.loss, self.max_steps
-        size_of, add, is_single = source.size_of, self.loss.add, accumulator.accumulation_steps == 1
+        add, is_single, full_size = self.loss.add, accumulator.accumulation_steps == 1, source.size_of(0)
         last = -1 if source.batches is None else source.batches - 1
         for batch in source.iterate(loop.clocks.epochs, self.cursor):
             index = self.cursor
@@ -171,7 +171,7 @@ class SupervisedWorkload:
             divisor = None if is_single else self._divisor(index)
             accumulator.accumulate(loss_of(batch), divisor=divisor, is_last=index == last, loop=loop)
             value: Tensor = accumulator.loss  # type: ignore[assignment]  # of this batch
-            add(value, size_of(index) or samples_in(batch))
+            add(value, full_size if full_size is not None and index != last else samples_in(batch))
             if self.right is not None:
                 self._measure(batch)
             self.cursor = index + 1
@@ -186,7 +186,7 @@ class SupervisedWorkload:
         return True
 
     def _divisor(self, index: int) -> float | None:
-        """Return the samples of a batch's window over its own: then the window's gradient is that of one large batch."""
+        """Return the samples of a batch's window over its own, which makes the window one large batch."""
         source, length = self.source, self.accumulator.accumulation_steps
         size = source.size_of(index)
         if size is None or source.batches is None:

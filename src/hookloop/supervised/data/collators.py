@@ -47,6 +47,7 @@ class Stack:
         self._pad = 0 if pad_token_id is None else pad_token_id
 
     def __call__(self, samples: list[Any]) -> Batch:
+        """Return the batch of some samples."""
         first = samples[0]
         if not isinstance(first, Mapping):
             return default_collate(samples)
@@ -69,6 +70,7 @@ class Tokens:
         self._pad = 0 if pad_token_id is None else pad_token_id
 
     def __call__(self, samples: list[Any]) -> dict[str, Tensor]:
+        """Return the batch of some sequences, or of mappings with ``input_ids``."""
         rows = [sample if isinstance(sample, Mapping) else {"input_ids": _only(sample)} for sample in samples]
         tokens = [torch.as_tensor(row["input_ids"]) for row in rows]
         targets = [torch.as_tensor(row.get("labels", row["input_ids"])) for row in rows]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from hookloop.core import derive_seed
 from hookloop.core.global_random import seed_global_random
@@ -104,7 +104,7 @@ class _Plan:
             yield [derive_seed(self._source.seed, "batch", self.epoch, number), *indices]
 
 
-class _Seeded:
+class _Seeded(Dataset[Any]):
     """A dataset in a worker: the first number of a batch is what its random streams begin with."""
 
     def __init__(self, dataset: Any) -> None:

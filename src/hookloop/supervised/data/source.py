@@ -41,7 +41,10 @@ class Source(Protocol):
         ...
 
     def size_of(self, index: int) -> int | None:
-        """Return how many samples batch number ``index`` has; None if nobody knows before it is there."""
+        """Return how many samples batch number ``index`` has; None if nobody knows before it is there.
+
+        All but the last have the same number.
+        """
         ...
 
 

@@ -70,8 +70,8 @@ class StreamSource:
         """Yield the batches of an epoch from number ``start`` on."""
         if self._is_used_up and epoch:
             raise ConfigError(
-                "The data are an iterator, which is used up after one epoch; give something that can be iterated again, "
-                "such as an IterableDataset, or set epochs=1."
+                "The data are an iterator, which is used up after one epoch; give something that can be iterated "
+                "again, such as an IterableDataset, or set epochs=1."
             )
         for item in (self._items, getattr(self._items, "dataset", None), getattr(self._items, "sampler", None)):
             if callable(getattr(item, "set_epoch", None)):

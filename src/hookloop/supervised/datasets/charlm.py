@@ -25,7 +25,19 @@ TRAINING = (
     "smtplib", "socket", "ssl", "statistics", "subprocess", "tarfile", "tempfile", "textwrap", "threading", "tokenize",
     "traceback", "typing", "uuid",
 )  # fmt: skip
-HELD_OUT = ("cmd", "code", "fileinput", "getopt", "profile", "queue", "sched", "selectors", "shelve", "trace", "webbrowser")
+HELD_OUT = (
+    "cmd",
+    "code",
+    "fileinput",
+    "getopt",
+    "profile",
+    "queue",
+    "sched",
+    "selectors",
+    "shelve",
+    "trace",
+    "webbrowser",
+)
 
 # Fixed, so that a saved model means the same symbols everywhere: tab, line feed, what ASCII prints, and anything else.
 ALPHABET = "\t\n" + "".join(map(chr, range(32, 127)))
@@ -97,7 +109,7 @@ def _read(module: str) -> str:
     spec = find_spec(module)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py") or not Path(spec.origin).is_file():
         raise ConfigError(
-            f"The source of the standard library's module {module!r} is not on this machine, which the data 'charlm' are "
-            "made of; install Python with its sources."
+            f"The source of the standard library's module {module!r} is not on this machine, which the data 'charlm' "
+            "are made of; install Python with its sources."
         )
     return Path(spec.origin).read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 from hookloop.errors import ConfigError
 
@@ -70,7 +70,7 @@ class GPT(nn.Module):
         """Return the sequences with ``length`` more symbols, each drawn by its probability."""
         for _ in range(length):
             scores_BV = self(input_ids_BT[:, -self.block_size :])[:, -1] / max(temperature, 1e-6)
-            drawn_B1 = torch.multinomial(F.softmax(scores_BV, dim=-1), 1, generator=generator)
+            drawn_B1 = torch.multinomial(functional.softmax(scores_BV, dim=-1), 1, generator=generator)
             input_ids_BT = torch.cat([input_ids_BT, drawn_B1], dim=1)
         return input_ids_BT
 
@@ -105,7 +105,7 @@ class _Attention(nn.Module):
         shape = batch, length, 3, self.heads, width // self.heads
         query, key, value = self.queries_keys_values(x_BTW).view(shape).permute(2, 0, 3, 1, 4)
         rate = self.rate if self.training else 0.0
-        read = F.scaled_dot_product_attention(query, key, value, dropout_p=rate, is_causal=True)
+        read = functional.scaled_dot_product_attention(query, key, value, dropout_p=rate, is_causal=True)
         return self.dropout(self.back(read.transpose(1, 2).reshape(batch, length, width)))
 
 
@@ -118,7 +118,7 @@ class _Feed(nn.Module):
 
     def forward(self, x_BTW: Tensor) -> Tensor:
         """Let each position think for itself."""
-        return self.dropout(self.back(F.gelu(self.out(x_BTW))))
+        return self.dropout(self.back(functional.gelu(self.out(x_BTW))))
 
 
 def _initialise(module: nn.Module) -> None:
