@@ -13,6 +13,8 @@ from hookloop.errors import ConfigError, RegistrationError
 
 Live = Any
 
+FIRST_STEPS = 10  # in which the mean loss is one of too few batches to judge by
+
 
 @dataclass(frozen=True, slots=True)
 class LearningRates:
@@ -66,7 +68,7 @@ class LearningRateFinderHook:
         self._note(rate, float(ctx.loss))
         smoothed = self._losses[-1]
         has_diverged = not math.isfinite(smoothed) or smoothed > self.diverges_at * min(self._losses)
-        if len(self._rates) >= self.steps or (has_diverged and len(self._rates) > 1):
+        if len(self._rates) >= self.steps or (has_diverged and len(self._rates) > FIRST_STEPS):
             ctx.request_stop("the search for a learning rate is done")
 
     def result(self) -> LearningRates:

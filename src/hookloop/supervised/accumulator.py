@@ -207,12 +207,16 @@ def total_norm(gradients: list[Tensor]) -> Tensor:
 def _save_gradient(gradient: Tensor | None) -> Plain:
     if gradient is None or not gradient.is_sparse:
         return gradient
-    gradient = gradient.coalesce()
-    return {"indices": gradient.indices(), "values": gradient.values()}
+    # As it is: adding up what stands twice would be another order of additions, and other bits.
+    return {
+        "indices": gradient._indices(), "values": gradient._values(), "is_coalesced": gradient.is_coalesced(),
+    }  # fmt: skip
 
 
 def _load_gradient(saved: Plain, parameter: Tensor) -> Tensor:
     if isinstance(saved, Mapping):
         indices, values = saved["indices"].to(parameter.device), saved["values"].to(parameter.device)
-        return torch.sparse_coo_tensor(indices, values, parameter.shape, check_invariants=True).coalesce()
+        return torch.sparse_coo_tensor(
+            indices, values, parameter.shape, check_invariants=True, is_coalesced=saved["is_coalesced"]
+        )
     return saved.to(parameter.device).clone()

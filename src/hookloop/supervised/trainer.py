@@ -207,8 +207,8 @@ class Trainer:
             self._checkpoints.go_on_from(None if selector is None else str(selector))
         elif resume_from is not None:
             raise ConfigError(
-                f"resume_from={str(resume_from)!r} needs a folder to save in: set checkpoint_dir in the TrainingConfig, "
-                "or add a CheckpointHook(..., resume=...) to the hooks."
+                f"resume_from={str(resume_from)!r} needs a folder to save in: set checkpoint_dir in the "
+                "TrainingConfig, or add a CheckpointHook(..., resume=...) to the hooks."
             )
 
     def _factory(self, batch_size: int, drop_last: bool) -> DataLoaderFactory:

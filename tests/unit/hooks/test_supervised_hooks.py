@@ -38,7 +38,7 @@ def stops_after(values: list[float], **options: Any) -> int | None:
     """Return the epoch after which a run with these metrics is asked to stop."""
     harness = Harness(EarlyStoppingHook(**options))
     for epoch, value in enumerate(values, 1):
-        harness.fire("epoch_end", metrics={"val_loss": value}, epochs=epoch)
+        harness.epoch(metrics={"val_loss": value})
         if harness.state.stop is not None:
             return epoch
     return None
@@ -141,7 +141,7 @@ def test_the_best_weights_are_in_the_model_at_the_end() -> None:
 
 
 def test_a_learning_rate_is_found_and_nothing_is_left_of_the_search() -> None:
-    trainer, untouched = make_trainer(), make_trainer()
+    trainer, untouched = make_trainer(batch_size=40), make_trainer(batch_size=40)
     random = torch.get_rng_state()
 
     found = find_learning_rate(trainer, line(), lowest=1e-4, highest=100.0, steps=60)
@@ -169,7 +169,7 @@ def test_an_error_of_memory_comes_with_advice_and_others_do_not() -> None:
     assert "batch_size=5, gradient_accumulation_steps=2" in advice
     assert "precision='bf16'" in advice
     assert notes(MemoryError())
-    assert notes(RuntimeError("shapes differ")) == []
+    assert not any("memory" in note for note in notes(RuntimeError("shapes differ")))
 
 
 def test_checkpoints_within_epochs_are_what_a_killed_run_goes_on_from(tmp_path: Any) -> None:
