@@ -214,4 +214,4 @@ def test_charlm_begins_to_write_python_within_three_hundred_steps() -> None:
     result = build_trainer(recipe.model_copy(update={"training": training}), seed=0).run()
 
     assert result.optimizer_steps == 300
-    assert result.metrics_summary[-1]["val_loss"] < 2.35
+    assert result.metrics_summary[-1]["val_loss"] < 2.25

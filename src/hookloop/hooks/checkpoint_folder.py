@@ -12,7 +12,7 @@ from hookloop.hooks.checkpoint import SaveHook
 
 
 class CheckpointFolderHook(CompositeHook):
-    """Saves the run in a folder, every so many epochs, at the end, and on request within an epoch.
+    """Save the run in a folder, every so many epochs and at the end; within epochs, too, if asked to.
 
     Args:
         folder: Where the checkpoints are.
