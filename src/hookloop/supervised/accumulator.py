@@ -57,6 +57,7 @@ class GradientAccumulator:
         self.norms = Meter()
         self._model = model
         self._parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        self._is_uniform = len({(each.device, each.dtype) for each in self._parameters}) == 1
         self._full_rates: list[float] = [group["lr"] for group in optimizer.param_groups]
         self._window_loss: Tensor | None = None
         self._norm: Tensor | None = None
@@ -114,7 +115,7 @@ class GradientAccumulator:
         gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
         versions = [gradient._version for gradient in gradients]
         if self._norm is None or versions != self._normed:
-            self._norm, self._normed = total_norm(gradients), versions
+            self._norm, self._normed = total_norm(gradients, is_uniform=self._is_uniform), versions
         return self._norm
 
     def state_dict(self) -> dict[str, Plain]:
@@ -192,13 +193,18 @@ class GradientAccumulator:
             group["lr"] = full * factor
 
 
-def total_norm(gradients: list[Tensor]) -> Tensor:
-    """Return the norm of all gradients together; the bits are those of ``torch.nn.utils.get_total_norm``."""
+def total_norm(gradients: list[Tensor], *, is_uniform: bool = False) -> Tensor:
+    """Return the norm of all gradients together; the bits are those of ``torch.nn.utils.get_total_norm``.
+
+    Args:
+        gradients: All of them.
+        is_uniform: Whether all are on one device and of one type, for who knows it already.
+    """
     if not gradients:
         return torch.zeros(())
     if any(gradient.is_sparse for gradient in gradients):
         gradients = [gradient.coalesce().values() if gradient.is_sparse else gradient for gradient in gradients]
-    if len({(gradient.device, gradient.dtype) for gradient in gradients}) > 1:
+    if not is_uniform and len({(gradient.device, gradient.dtype) for gradient in gradients}) > 1:
         return get_total_norm(gradients)
     norms = torch._foreach_norm(gradients)  # pyright: ignore[reportPrivateImportUsage]  # as get_total_norm does
     return torch.linalg.vector_norm(torch.stack(norms))

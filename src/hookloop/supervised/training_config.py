@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from hookloop.config.files import read_config, write_config
 from hookloop.config.settings import Settings
 from hookloop.errors import ConfigError, did_you_mean
 
@@ -87,11 +86,15 @@ class TrainingConfig(TrainingSettings):
 
     def save(self, path: str | Path) -> None:
         """Write the settings to a JSON file, whole or not at all."""
+        from hookloop.config.files import write_config  # here and not above: with YAML, which a recipe needs not
+
         write_config(path, self.model_dump(mode="json"))
 
     @classmethod
     def load(cls, path: str | Path) -> TrainingConfig:
         """Read settings from a ``.json``, ``.yaml`` or ``.toml`` file."""
+        from hookloop.config.files import read_config
+
         return cls(**read_config(path))
 
     def diff(self, other: TrainingSettings) -> dict[str, tuple[Plain, Plain]]:
