@@ -43,7 +43,7 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
         optimizer=OptimizerConfig(learning_rate=work.learning_rate, max_grad_norm=work.max_grad_norm),
         values={path: Linear(start) for path, start in annealed.items()},
     )
-    progress = ProgressHook(total_env_steps=work.total_env_steps)
+    progress = ProgressHook(total_steps=work.total_env_steps)
     with tempfile.TemporaryDirectory() as folder:
         saving = CheckpointHook(CheckpointManager(folder), schedule="every 30 seconds")
         statistics = StatsHook(StatsClient(f"{folder}/stats.sqlite", run_id="race"), keeps_episodes=False)

@@ -80,3 +80,9 @@ def test_training_starts_without_the_compiler_and_what_it_brings(tmp_path: Path)
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == 0")
 
     assert not loaded & {"sympy", "torch._dynamo", "torch._inductor", "yaml", "envpool"}
+
+
+def test_a_recipe_of_supervised_learning_can_be_read_without_torch() -> None:
+    loaded = modules_after("from hookloop.recipes.supervised import charlm, digits; charlm(), digits()")
+
+    assert not loaded & {"torch", "numpy", "yaml", "sklearn"}

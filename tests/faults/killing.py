@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from hookloop.checkpoints import CheckpointManager, CheckpointStore, Retention
 from hookloop.core import HookContext, TrainerState, TrainingLoop
 from hookloop.curriculum import CurriculumConfig, Dependency, Lesson, LessonEnv
-from hookloop.hooks import CheckpointHook, StatsHook
+from hookloop.hooks import CheckpointHook, EarlyStoppingHook, EmaHook, StatsHook
 from hookloop.rl import build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, PPOConfig, RLConfig, TrainerConfig
 from hookloop.rl.values import Linear
 from hookloop.stats import StatsClient
 from hookloop.storage.disk import Disk
+from hookloop.supervised import Trainer, TrainingConfig
 from hookloop.testing import ToyWorkload
 from tests.faults.endings import Ending, ending, require_same, stats_of
 from tests.faults.processes import fork
@@ -75,6 +77,20 @@ LESSONS = CurriculumConfig(
     minimum_episodes=3,
 )
 
+
+def supervised(hooks: list[object], epochs: int = 8) -> TrainingLoop:
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        model = nn.Sequential(nn.Linear(4, 16), nn.Dropout(0.2), nn.Tanh(), nn.Linear(16, 1))
+    x = torch.linspace(-1, 1, 4 * 45).reshape(45, 4)
+    config = TrainingConfig(
+        epochs=epochs, batch_size=6, gradient_accumulation_steps=3, learning_rate=1e-2, lr_schedule="cosine", seed=5
+    )
+    trainer = Trainer(model, training_config=config, hooks=[*hooks, EmaHook(), EarlyStoppingHook(patience=100)])
+    trainer.prepare((x, x.sum(1, keepdim=True)), (x[:9], x[:9].sum(1, keepdim=True)))
+    return trainer.loop
+
+
 WORKLOADS: dict[str, Build] = {
     "toy": toy,
     "native CartPole": reinforcement_learning(EnvConfig(id="CartPole-v1", num_envs=4, mode="native")),
@@ -85,6 +101,7 @@ WORKLOADS: dict[str, Build] = {
     "lessons": reinforcement_learning(
         EnvConfig(id="CartPole-v1", num_envs=2, mode="sync"), memory="gru", curriculum=LESSONS
     ),
+    "supervised": supervised,
 }
 
 

@@ -42,6 +42,13 @@ class RunConfig:
     version: int = RUN_VERSION
 
     @property
+    def goal(self) -> tuple[int | None, str]:
+        """What it is going for, and the clock that counts it."""
+        if self.workload == "supervised":
+            return _whole(self.settings.get("training", {}).get("epochs")), "epochs"
+        return _whole(self.settings.get("total_env_steps")), "env_steps"
+
+    @property
     def sha256(self) -> str:
         """The hash of everything that decides the bits."""
         settings = {name: value for name, value in self.settings.items() if name not in RunSettings.model_fields}
@@ -183,3 +190,7 @@ def _some(folders: Sequence[RunFolder]) -> str:
     names = [folder.name for folder in folders]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _whole(value: Plain) -> int | None:
+    return value if isinstance(value, int) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from hookloop.cli.run_folder import RunConfig, RunFolder
-from hookloop.cli.workloads import own_hooks, total_steps
+from hookloop.cli.workloads import own_hooks
 from hookloop.config.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def run_hooks(
         gradients=measured.gradients,
         monitor_seconds=measured.monitor_seconds,
         heartbeat_file=folder.heartbeat_file,
-        total_steps=total_steps(settings),
+        total_steps=config.goal[0],
+        clock=config.goal[1],
         trackers=TrackerHook(trackers, stats_url=stats_url, run_id=config.run_id, folder=folder.path),
         progress=_progress(display, folder, config, settings),
         keeps_episodes=settings.stats_episodes,
@@ -73,12 +74,12 @@ def _progress(display: Display, folder: RunFolder, config: RunConfig, settings: 
     from hookloop.display import can_draw
     from hookloop.hooks import DisplayHook, ProgressHook
 
-    total = total_steps(settings)
+    total, clock = config.goal
     if display == "live" or (display == "auto" and can_draw()):
-        return DisplayHook(total, run=folder.name, recipe=config.recipe, device="cpu")
+        return DisplayHook(total, clock, run=folder.name, recipe=config.recipe, device="cpu")
     if display == "off":
         return None
-    return ProgressHook(style="json" if display == "json" else "plain", total_env_steps=total)
+    return ProgressHook(style="json" if display == "json" else "plain", total_steps=total, clock=clock)
 
 
 def _manager(folder: RunFolder, config: RunConfig, settings: RunSettings, lock: RunLock | None) -> CheckpointManager:

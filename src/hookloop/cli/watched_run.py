@@ -42,6 +42,7 @@ class WatchedRun:
     ) -> None:
         self._folder = folder
         self._config = folder.read_config()
+        self._column = {"epochs": "epoch"}.get(self._config.goal[1], self._config.goal[1])  # as the tables call it
         self._wall = wall
         self._reader: StatsReader | None = None
         self._forget()
@@ -64,7 +65,7 @@ class WatchedRun:
                 **_about(self._folder.name, self._config),
                 **found,
                 **self._alive(verdict, found),
-                "total_steps": _setting(self._config, "total_env_steps"),
+                "total_steps": self._config.goal[0],
             }
         )
 
@@ -93,7 +94,7 @@ class WatchedRun:
             self._forget()
             self._attempt = attempt["attempt"]
         self._read_curves(reader, run_id)
-        total_steps = _setting(self._config, "total_env_steps")
+        total_steps = self._config.goal[0]
         events = reader.events(run_id)
         return {
             **self._at,
@@ -101,8 +102,8 @@ class WatchedRun:
             "steps_per_second": self._pace.speed(),
             "eta_seconds": self._pace.eta_seconds(total_steps),
             "curves": {name: Curve(history.latest, history.points()) for name, history in self._curves.items()},
-            "evaluations": _evaluations(reader.evaluations(run_id)),
-            "checkpoint": _checkpoint(reader.checkpoints(run_id)),
+            "evaluations": _evaluations(reader.evaluations(run_id), self._column),
+            "checkpoint": _checkpoint(reader.checkpoints(run_id), self._column),
             "failures": _failures(events, reader.hook_failures(run_id)),
             "reason": _stop_reason(events, attempt),
             "phases": _phases(reader, run_id),
@@ -118,9 +119,10 @@ class WatchedRun:
             points = reader.metric(run_id, name, since_epoch=self._next_epoch.get(name, 0))
             for point in points:
                 history.add(point.value)
-                if point.env_steps >= self._at.get("step", 0):
-                    self._pace.add(point.seconds, point.env_steps)
-                    self._at = {"step": point.env_steps, "epoch": point.epoch, "elapsed_seconds": point.seconds}
+                step = getattr(point, self._column)
+                if step >= self._at.get("step", 0):
+                    self._pace.add(point.seconds, step)
+                    self._at = {"step": step, "epoch": point.epoch, "elapsed_seconds": point.seconds}
             if points:
                 self._next_epoch[name] = points[-1].epoch + 1
 
@@ -144,7 +146,7 @@ class WatchedRun:
         seconds = beat.clocks.get("seconds", 0.0) + max(self._wall() - beat.wall_time, 0.0)
         alive: Row = {
             "status": RUNNING,
-            "step": max(int(beat.clocks.get("env_steps", 0)), found.get("step", 0)),
+            "step": max(int(beat.clocks.get(self._config.goal[1], 0)), found.get("step", 0)),
             "epoch": max(int(beat.clocks.get("epochs", 0)), found.get("epoch", 0)),
             "elapsed_seconds": max(seconds, found.get("elapsed_seconds", 0.0)),
         }
@@ -157,15 +159,10 @@ def _about(name: str, config: RunConfig) -> Row:
     return {"run": name, "recipe": config.recipe, "num_envs": num_envs if isinstance(num_envs, int) else None}
 
 
-def _setting(config: RunConfig, name: str) -> int | None:
-    found = config.settings.get(name)
-    return found if isinstance(found, int) else None
-
-
-def _evaluations(rows: list[Row]) -> tuple[Evaluation, ...]:
+def _evaluations(rows: list[Row], column: str) -> tuple[Evaluation, ...]:
     found: dict[str, Evaluation] = {}
     for row in rows:
-        name, score, step = row["name"], row["score"], row["env_steps"]
+        name, score, step = row["name"], row["score"], row[column]
         if score is None:
             continue
         known = found.get(name)
@@ -174,8 +171,8 @@ def _evaluations(rows: list[Row]) -> tuple[Evaluation, ...]:
     return tuple(found.values())
 
 
-def _checkpoint(rows: list[Row]) -> SavedCheckpoint | None:
-    return SavedCheckpoint(rows[-1]["name"], rows[-1]["env_steps"], rows[-1]["seconds"]) if rows else None
+def _checkpoint(rows: list[Row], column: str) -> SavedCheckpoint | None:
+    return SavedCheckpoint(rows[-1]["name"], rows[-1][column], rows[-1]["seconds"]) if rows else None
 
 
 def _failures(events: list[Row], summed_up: list[Row]) -> tuple[Failure, ...]:

@@ -16,11 +16,12 @@ from hookloop.errors import ConfigError, UnknownNameError
 if TYPE_CHECKING:
     from hookloop.core import HookManager, LoopResult, TrainerState
     from hookloop.rl.config import RLConfig
+    from hookloop.supervised.config import SupervisedConfig
 
 Live = Any
 Plain = Any
 
-SETTINGS = {"rl": "hookloop.rl.config:RLConfig"}
+SETTINGS = {"rl": "hookloop.rl.config:RLConfig", "supervised": "hookloop.supervised.config:SupervisedConfig"}
 
 
 class Result(Protocol):
@@ -81,11 +82,6 @@ def build_job(settings: RunSettings, *, hooks: Sequence[object], seed: int) -> J
     return _BUILD[settings.workload](settings, hooks=hooks, seed=seed)
 
 
-def total_steps(settings: RunSettings) -> int | None:
-    """Return how many environment steps a run is going for; None if it does not count them."""
-    return getattr(settings, "total_env_steps", None)
-
-
 def _rl_hooks(settings: RLConfig, folder: RunFolder) -> list[object]:
     from hookloop.hooks import GoalHook, create_default_evaluation_hooks
     from hookloop.hooks.evaluation_presets import evaluation_hooks
@@ -119,5 +115,30 @@ def _rl_in_words(result: Live) -> str:
     return f"{reached} after {result.env_steps} steps in {result.seconds:.1f} s ({speed:.0f} steps/s)"
 
 
-_HOOKS: dict[str, Callable[..., list[object]]] = {"rl": _rl_hooks}
-_BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job}
+def _supervised_hooks(settings: SupervisedConfig, folder: RunFolder) -> list[object]:
+    from hookloop.hooks import EarlyStoppingHook, MemoryAdviceHook
+
+    wanted = settings.training
+    if settings.patience is None:
+        return [MemoryAdviceHook()]
+    return [EarlyStoppingHook(settings.patience, metric=wanted.monitor, mode=wanted.mode), MemoryAdviceHook()]
+
+
+def _supervised_job(settings: SupervisedConfig, *, hooks: Sequence[object], seed: int) -> Job:
+    from hookloop.supervised.build import build_trainer
+
+    if settings.nan_policy != "off":  # one judge of the same gradients is enough
+        training = settings.training.model_copy(update={"halt_after_bad_gradients": 0})
+        settings = settings.model_copy(update={"training": training})
+    trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit")
+    return Job(trainer, trainer.model, trainer.run, _supervised_in_words)
+
+
+def _supervised_in_words(result: Live) -> str:
+    best = "" if result.best_metric is None else f", best {result.best_metric:.4g} in epoch {result.best_epoch}"
+    loss = "no epoch completed" if result.final_loss is None else f"loss {result.final_loss:.4g}{best}"
+    return f"{loss}, after {result.optimizer_steps} optimizer steps in {result.seconds:.1f} s"
+
+
+_HOOKS: dict[str, Callable[..., list[object]]] = {"rl": _rl_hooks, "supervised": _supervised_hooks}
+_BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job, "supervised": _supervised_job}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Callable, Hashable, Mapping
@@ -37,6 +38,16 @@ def read_config(path: str | Path) -> dict[str, Plain]:
     if not isinstance(read, dict):
         raise ConfigError(f"{path} must hold a mapping at its top, got {type(read).__name__}.")
     return cast("dict[str, Plain]", read)
+
+
+def write_config(path: str | Path, config: Mapping[str, Plain]) -> None:
+    """Write a mapping to a ``.json`` file, whole or not at all."""
+    path = Path(path)
+    if path.suffix.lower() != ".json":
+        raise ConfigError(f"A configuration is written as JSON: the name of {path} must end in .json.")
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(part, path)
 
 
 class _StrictLoader(yaml.SafeLoader):

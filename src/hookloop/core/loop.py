@@ -136,8 +136,11 @@ class TrainingLoop:
         The loop asks between epochs. A workload with long epochs asks at safe points of its own and then
         returns False from ``run_epoch``.
         """
-        if self._signals.received is not None and self.state.stop is None:
-            self._request_stop_by_signal()
+        if self.state.stop is None:
+            if self._signals.received is not None:
+                self._request_stop_by_signal()
+            elif self.hooks.ranks.world_size == 1:
+                return False  # asked after every batch, this is what it costs
         asked = self.hooks.ranks.gather(self.state.stop)
         self.state.stop = next((stop for stop in asked if stop is not None), None)
         return self.state.stop is not None

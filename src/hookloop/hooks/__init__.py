@@ -1,8 +1,12 @@
 """The hooks that come with hookloop, and what is needed to write one."""
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
+from hookloop.hooks.best_weights import BestWeightsHook
 from hookloop.hooks.checkpoint import CheckpointHook
+from hookloop.hooks.checkpoint_folder import CheckpointFolderHook
 from hookloop.hooks.display import DisplayHook
+from hookloop.hooks.early_stopping import EarlyStoppingHook
+from hookloop.hooks.ema import EmaHook
 from hookloop.hooks.evaluation import EvaluationHook
 from hookloop.hooks.evaluation_presets import create_default_evaluation_hooks
 from hookloop.hooks.figures import FiguresHook
@@ -12,6 +16,8 @@ from hookloop.hooks.gradient_stats import GradientStatsHook
 from hookloop.hooks.health_monitor import HealthMonitorHook
 from hookloop.hooks.heartbeat import HeartbeatHook
 from hookloop.hooks.logging import LoggingHook
+from hookloop.hooks.lr_finder import LearningRateFinderHook, LearningRates, find_learning_rate
+from hookloop.hooks.memory_advice import MemoryAdviceHook
 from hookloop.hooks.metrics import MetricsHook
 from hookloop.hooks.monitor import MonitorHook
 from hookloop.hooks.nan_guard import NanGuardHook
@@ -23,9 +29,13 @@ from hookloop.hooks.trackers import TrackerHook
 from hookloop.hooks.watchdog import WatchdogHook
 
 __all__ = [
+    "BestWeightsHook",
+    "CheckpointFolderHook",
     "CheckpointHook",
     "CompositeHook",
     "DisplayHook",
+    "EarlyStoppingHook",
+    "EmaHook",
     "EvaluationHook",
     "FiguresHook",
     "GoalHook",
@@ -35,7 +45,10 @@ __all__ = [
     "Hook",
     "HookContext",
     "HookManager",
+    "LearningRateFinderHook",
+    "LearningRates",
     "LoggingHook",
+    "MemoryAdviceHook",
     "MetricsHook",
     "MonitorHook",
     "NanGuardHook",
@@ -49,5 +62,6 @@ __all__ = [
     "TrainerState",
     "WatchdogHook",
     "create_default_evaluation_hooks",
+    "find_learning_rate",
     "load_hooks",
 ]

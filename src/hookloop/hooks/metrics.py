@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookloop.core import CompositeHook, HookContext, PeriodicHook, Schedule
+from hookloop.core.clocks import ENV_STEPS
 from hookloop.hooks.figures import FiguresHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
 from hookloop.hooks.heartbeat import HeartbeatHook
@@ -46,6 +47,7 @@ class MetricsHook(CompositeHook):
         monitor_seconds: Seconds between two rows about the machine; None leaves it alone.
         heartbeat_file: Where to write signs of life; without it, only into the file that the environment names.
         total_steps: What the run is going for, to tell how long it will take.
+        clock: What a step is: a clock such as ``env_steps``.
         trackers: A ``TrackerHook`` for more trackers than ``wandb_run``.
         progress: What shows progress, in place of a line.
         about: ``name``, ``recipe``, ``seed``, ``config`` and ``tags`` of the run, and other arguments of ``StatsHook``.
@@ -66,6 +68,7 @@ class MetricsHook(CompositeHook):
         monitor_seconds: float | None = 10.0,
         heartbeat_file: str | Path | None = None,
         total_steps: int | None = None,
+        clock: str = ENV_STEPS,
         trackers: TrackerHook | None = None,
         progress: object | None = None,
         **about: Any,
@@ -73,7 +76,7 @@ class MetricsHook(CompositeHook):
         children: list[object] = [
             HeartbeatHook(heartbeat_file),
             FiguresHook(log_every),
-            StopwatchHook(log_every if times_every is None else times_every, total_steps, stopwatch=timer),
+            StopwatchHook(log_every if times_every is None else times_every, total_steps, clock, stopwatch=timer),
         ]
         collect = list(collectors)
         if collect:
@@ -93,7 +96,7 @@ class MetricsHook(CompositeHook):
         if progress is not None:
             children.append(progress)
         elif verbose:
-            children.append(ProgressHook(total_env_steps=total_steps))
+            children.append(ProgressHook(total_steps=total_steps, clock=clock))
         super().__init__(children, name="metrics")
 
     def _passing_stats(self) -> StatsClient:

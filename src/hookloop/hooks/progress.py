@@ -6,6 +6,7 @@ import sys
 from typing import Literal, TextIO
 
 from hookloop.core import Every, HookContext
+from hookloop.core.clocks import ENV_STEPS
 from hookloop.display import json_line, plain_line
 from hookloop.errors import RegistrationError
 from hookloop.hooks.run_views import RunViews
@@ -23,7 +24,8 @@ class ProgressHook:
     Args:
         interval_seconds: Seconds of training between two lines.
         style: ``plain`` for people and grep, ``json`` for programs.
-        total_env_steps: What the run is going for, to show how far it is.
+        total_steps: What the run is going for, to show how far it is.
+        clock: What a step is: a clock such as ``env_steps``.
         output: Where to write; the standard output by default.
     """
 
@@ -34,7 +36,8 @@ class ProgressHook:
         self,
         interval_seconds: float = 1.0,
         style: Style = "plain",
-        total_env_steps: int | None = None,
+        total_steps: int | None = None,
+        clock: str = ENV_STEPS,
         *,
         output: TextIO | None = None,
     ) -> None:
@@ -42,10 +45,11 @@ class ProgressHook:
             raise RegistrationError(f"A progress line is 'plain' or 'json', got {style!r}.")
         self.interval_seconds = interval_seconds
         self.style = style
-        self.total_env_steps = total_env_steps
+        self.total_steps = total_steps
+        self.clock = clock
         self.schedule = {"epoch_end": Every(interval_seconds, "seconds")}
         self._output = output
-        self._views = RunViews(total_env_steps)
+        self._views = RunViews(total_steps, clock)
 
     def on_training_start(self, ctx: HookContext) -> None:
         """Take the speed from here."""

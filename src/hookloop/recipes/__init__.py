@@ -24,6 +24,8 @@ BUILT_IN = {
     "pendulum": "hookloop.recipes.classic_control:pendulum",
     "lunarlander": "hookloop.recipes.native:lunarlander",
     "minigrid": "hookloop.recipes.native:minigrid",
+    "charlm": "hookloop.recipes.supervised:charlm",
+    "digits": "hookloop.recipes.supervised:digits",
 }
 
 Recipe = Callable[[], RunSettings]

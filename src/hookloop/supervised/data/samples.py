@@ -1,0 +1,136 @@
+"""Map datasets: samples with numbers, fetched here or by worker processes, always the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from hookloop.core import derive_seed
+from hookloop.core.global_random import seed_global_random
+from hookloop.supervised.data.collators import Collate
+from hookloop.supervised.data.moving import to_device
+from hookloop.supervised.data.source import Batch, Numbered, Plain, order_of
+from hookloop.supervised.seeds import generator
+
+
+class SampleSource(Numbered):
+    """A dataset with ``__getitem__`` and ``__len__``; Hugging Face datasets are such.
+
+    What the dataset draws at random in this process comes from the global streams, as in any loop, and they are saved.
+    In workers each batch has streams of its own, made from seed, epoch and batch: the same with one worker or eight.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        *,
+        batch_size: int,
+        collate: Collate,
+        drop_last: bool = False,
+        shuffle: bool = True,
+        seed: int = 0,
+        num_workers: int = 0,
+        device: torch.device | None = None,
+        worker_options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(len(dataset), batch_size, drop_last=drop_last, shuffle=shuffle, seed=seed)
+        self._dataset = dataset
+        self._collate = collate
+        self._device = device
+        self._plan = _Plan(self)
+        self._loader = self._start_workers(num_workers, worker_options or {}) if num_workers else None
+
+    @property
+    def fingerprint(self) -> dict[str, Plain]:
+        """What must be the same for a resume; with the dataset's own fingerprint if it has one."""
+        for name in ("fingerprint", "_fingerprint"):
+            own = getattr(self._dataset, name, None)
+            if isinstance(own, str):
+                return {**super().fingerprint, "content": own}
+        return super().fingerprint
+
+    def iterate(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """Yield the batches of an epoch from number ``start`` on."""
+        batches = self._fetch(epoch, start) if self._loader is None else self._loaded(epoch, start)
+        return batches if self._device is None else (to_device(batch, self._device) for batch in batches)
+
+    def indices(self, epoch: int, start: int) -> Iterator[list[int]]:
+        """Yield the numbers of the samples in each batch."""
+        assert self.batches is not None
+        order: Tensor = order_of(self._count, seed=self.seed, epoch=epoch, shuffle=self.shuffle)
+        for batch in order.split(self.batch_size)[start : self.batches]:
+            yield batch.tolist()
+
+    def _fetch(self, epoch: int, start: int) -> Iterator[Batch]:
+        fetch = _fetcher(self._dataset)
+        for indices in self.indices(epoch, start):
+            yield self._collate(fetch(indices))
+
+    def _loaded(self, epoch: int, start: int) -> Iterator[Batch]:
+        self._plan.epoch, self._plan.start = epoch, start
+        assert self._loader is not None
+        return iter(self._loader)
+
+    def _start_workers(self, num_workers: int, options: dict[str, Any]) -> DataLoader[Any]:
+        return DataLoader(
+            _Seeded(self._dataset),
+            batch_sampler=self._plan,
+            collate_fn=self._collate,
+            num_workers=num_workers,
+            # Its base seed for the workers, which each batch overrides, must not come from the global stream.
+            generator=generator(self.seed, "workers"),
+            persistent_workers=True,
+            **options,
+        )
+
+
+class _Plan:
+    """The batches that workers are to fetch: for each a seed, then the numbers of its samples."""
+
+    def __init__(self, source: SampleSource) -> None:
+        self.epoch = 0
+        self.start = 0
+        self._source = source
+
+    def __len__(self) -> int:
+        return (self._source.batches or 0) - self.start
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for number, indices in enumerate(self._source.indices(self.epoch, self.start), self.start):
+            yield [derive_seed(self._source.seed, "batch", self.epoch, number), *indices]
+
+
+class _Seeded(Dataset[Any]):
+    """A dataset in a worker: the first number of a batch is what its random streams begin with."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self._fetch = _fetcher(dataset)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitems__(self, numbers: list[int]) -> list[Any]:
+        seed_global_random(numbers[0])
+        return self._fetch(numbers[1:])
+
+
+def _fetcher(dataset: Any) -> Any:
+    many = getattr(dataset, "__getitems__", None)
+    if callable(many):
+        return many
+    return _OneByOne(dataset)
+
+
+class _OneByOne:
+    """Fetches samples one by one; a class and no closure, so that workers can be spawned with it."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __call__(self, indices: list[int]) -> list[Any]:
+        return [self._dataset[index] for index in indices]
