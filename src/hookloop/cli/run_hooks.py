@@ -25,14 +25,56 @@ def run_hooks(
     lock: RunLock | None,
 ) -> list[object]:
     """Return everything that happens in a run besides training, in order."""
-    from hookloop.hooks import CheckpointHook, MetricsHook, NanGuardHook, TrackerHook
+    from hookloop.hooks import NanGuardHook
+
+    guards: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
+    return [
+        *guards,
+        *own_hooks(settings, folder),
+        _watching(folder, config, settings, display),
+        _saving(folder, config, settings, resume=resume, lock=lock),
+    ]
+
+
+def _watching(folder: RunFolder, config: RunConfig, settings: RunSettings, display: Display) -> object:
+    from hookloop.hooks import MetricsHook, TrackerHook
     from hookloop.stats import StatsClient
     from hookloop.trackers import make_trackers
 
-    hooks: list[object] = [] if settings.nan_policy == "off" else [NanGuardHook(settings.nan_policy)]
-    hooks += own_hooks(settings, folder)
+    stats_url, measured = settings.stats_url or folder.stats_file, settings.metrics
+    trackers = make_trackers(settings.trackers, folder.path)
+    total, clock = config.goal
+
+    def client() -> StatsClient:
+        return StatsClient(stats_url, run_id=config.run_id)
+
+    return MetricsHook(
+        stats_client=client,
+        verbose=False,
+        log_every=measured.log_every,
+        times_every=measured.times_every,
+        gradients=measured.gradients,
+        monitor_seconds=measured.monitor_seconds,
+        heartbeat_file=folder.heartbeat_file,
+        total_steps=total,
+        clock=clock,
+        trackers=TrackerHook(trackers, stats_url=stats_url, run_id=config.run_id, folder=folder.path),
+        progress=_progress(display, folder, config),
+        keeps_episodes=settings.stats_episodes,
+        name=folder.name,
+        recipe=config.recipe,
+        seed=config.seed,
+        config=config.settings,
+    )
+
+
+def _saving(
+    folder: RunFolder, config: RunConfig, settings: RunSettings, *, resume: str | None, lock: RunLock | None
+) -> object:
+    from hookloop.hooks import CheckpointHook
+
     wanted = settings.checkpoints
-    saving = CheckpointHook(
+    return CheckpointHook(
         _manager(folder, config, settings, lock),
         wandb_checkpoint_interval=wanted.publish_interval,
         schedule=wanted.schedule,
@@ -42,35 +84,8 @@ def run_hooks(
         max_failed_saves=wanted.max_failed_saves,
     )
 
-    stats_url = settings.stats_url or folder.stats_file
 
-    def client() -> StatsClient:
-        return StatsClient(stats_url, run_id=config.run_id)
-
-    trackers = make_trackers(settings.trackers, folder.path)
-    measured = settings.metrics
-    metrics = MetricsHook(
-        stats_client=client,
-        verbose=False,
-        log_every=measured.log_every,
-        times_every=measured.times_every,
-        gradients=measured.gradients,
-        monitor_seconds=measured.monitor_seconds,
-        heartbeat_file=folder.heartbeat_file,
-        total_steps=config.goal[0],
-        clock=config.goal[1],
-        trackers=TrackerHook(trackers, stats_url=stats_url, run_id=config.run_id, folder=folder.path),
-        progress=_progress(display, folder, config, settings),
-        keeps_episodes=settings.stats_episodes,
-        name=folder.name,
-        recipe=config.recipe,
-        seed=config.seed,
-        config=config.settings,
-    )
-    return [*hooks, metrics, saving]
-
-
-def _progress(display: Display, folder: RunFolder, config: RunConfig, settings: RunSettings) -> object | None:
+def _progress(display: Display, folder: RunFolder, config: RunConfig) -> object | None:
     from hookloop.display import can_draw
     from hookloop.hooks import DisplayHook, ProgressHook
 
