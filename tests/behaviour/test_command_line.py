@@ -122,7 +122,8 @@ def test_a_dry_run_shows_settings_hooks_and_files_and_writes_nothing(tmp_path: P
     assert '"id": "CartPole-v1"' in finished.stdout
     hooks = (
         "metrics/HeartbeatHook, GoalHook, metrics/figures, metrics/StopwatchHook, metrics/GradientStatsHook, "
-        "metrics/MonitorHook, values, NanGuardHook, metrics/stats, checkpoint/save, metrics/ProgressHook"
+        "metrics/MonitorHook, values, NanGuardHook, metrics/stats, checkpoint/save, metrics/trackers, "
+        "metrics/ProgressHook"
     )
     assert f"hooks, in order: {hooks}" in finished.stdout
     assert "runs/mine/result.json" in finished.stdout

@@ -197,10 +197,14 @@ def test_tags_are_listed_filtered_and_seen_by_queries(runs: Path, capsys: pytest
     assert say(capsys, "runs", "tag", "first", "../x", *where)[0] == 2
 
 
+# Without what depends on how long a step takes, two runs have the same rows.
+UNTIMED = ("metrics.times_every=never", "metrics.monitor_seconds=null")
+
+
 def test_tagging_a_run_that_trains_leaves_its_bits_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     count = 0
     for name in ("alone", "tagged"):
-        with training(tmp_path, name, "total_env_steps=30000") as process:
+        with training(tmp_path, name, "total_env_steps=30000", *UNTIMED) as process:
             while name == "tagged" and process.poll() is None:
                 assert say(capsys, "runs", "tag", name, f"tag{count}", "--runs-dir", str(tmp_path))[2] == ""
                 count += 1

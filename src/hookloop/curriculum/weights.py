@@ -71,6 +71,5 @@ def _counts(probabilities: Mapping[str, float], places: int, offset: float) -> d
         counts[lesson] = below - marks
         marks = below
     if marks < places:  # rounding kept the ruler's end short of the last mark
-        last = max(probabilities, key=lambda lesson: probabilities[lesson])
-        counts[last] += places - marks
+        counts[[lesson for lesson, probability in probabilities.items() if probability > 0][-1]] += places - marks
     return counts

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -126,6 +126,7 @@ def test_what_is_a_plateau(values: list[float], expected: bool) -> None:
 
 
 @given(probabilities(), st.integers(1, 32), st.floats(0.0, 1.0, exclude_max=True))
+@example({"lesson 0": 1 / 3, "lesson 1": 8 / 21, "lesson 2": 2 / 7}, 2, 0.9999999999999998)
 def test_each_lesson_gets_its_share_of_places_rounded_up_or_down(
     chosen: dict[str, float], places: int, offset: float
 ) -> None:

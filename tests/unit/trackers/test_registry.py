@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from hookloop.config.settings import Settings, TrackersConfig
 from hookloop.errors import MissingExtraError, NameClashError, UnknownNameError
@@ -69,7 +69,7 @@ def _absent(name: str, found: Any) -> Any:
 
 
 class SomeConfig(Settings):
-    trackers: TrackersConfig
+    trackers: TrackersConfig = Field(default_factory=dict)
 
 
 def test_settings_name_trackers_or_give_their_options() -> None:
