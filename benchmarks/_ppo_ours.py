@@ -19,14 +19,11 @@ from _ppo_work import Outcome, Pace, Work
 OUT_OF_REACH = 1e9  # a goal that is looked at after every epoch and never ends a race
 
 
-def run_hookloop(work: Work, pace: Pace) -> Outcome:
-    """Train with ``hookloop.rl.Trainer``, the hooks of ``hookloop train`` and one that takes turns."""
+def run_hookloop(work: Work, pace: Pace, *, is_watched: bool = True) -> Outcome:
+    """Train with ``hookloop.rl.Trainer``, the hooks of ``hookloop train``, if wanted, and one that takes turns."""
     import hookloop.rl as rl
-    from hookloop.checkpoints import CheckpointManager
-    from hookloop.hooks import CheckpointHook, GoalHook, HeartbeatHook, NanGuardHook, ProgressHook, StatsHook
     from hookloop.rl.config import GAUSSIAN, OptimizerConfig
     from hookloop.rl.values import Linear
-    from hookloop.stats import StatsClient
 
     annealed = {"optimizer.learning_rate": work.learning_rate} if work.anneals_lr else {}
     annealed |= {"losses.ppo.clip": work.clip} if work.anneals_clip else {}
@@ -43,20 +40,35 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
         optimizer=OptimizerConfig(learning_rate=work.learning_rate, max_grad_norm=work.max_grad_norm),
         values={path: Linear(start) for path, start in annealed.items()},
     )
-    progress = ProgressHook(total_steps=work.total_env_steps)
     with tempfile.TemporaryDirectory() as folder:
-        saving = CheckpointHook(CheckpointManager(folder), schedule="every 30 seconds")
-        statistics = StatsHook(StatsClient(f"{folder}/stats.sqlite", run_id="race"), keeps_episodes=False)
-        beating = HeartbeatHook(f"{folder}/heartbeat.json")
-        hooks = [
-            beating, NanGuardHook(), GoalHook(OUT_OF_REACH), progress, saving, statistics, PacingHook(work, pace)
-        ]  # fmt: skip
+        hooks = [*(command_hooks(Path(folder), work) if is_watched else []), PacingHook(work, pace)]
         trainer = rl.Trainer(policy=policy, envs=envs, losses=[loss], config=config, hooks=hooks, seed=work.seed)
         pace(0)
         result = trainer.train(total_env_steps=work.total_env_steps)
     greedy_return = play_greedily(policy, envs, work) if work.greedy_episodes else None
     digest = weights_digest(policy)
     return Outcome(result.env_steps, result.mean_return or 0.0, result.episodes, greedy_return, loss_digest=digest)
+
+
+def command_hooks(folder: Path, work: Work) -> list[object]:
+    """Return what ``hookloop train`` adds to a run, and a goal that is looked at after every epoch."""
+    from hookloop.checkpoints import CheckpointManager
+    from hookloop.hooks import CheckpointHook, GoalHook, MetricsHook, NanGuardHook, TrackerHook
+    from hookloop.stats import StatsClient
+    from hookloop.trackers import JsonlTracker
+
+    stats = folder / "stats.sqlite"
+    watching = MetricsHook(
+        stats_client=StatsClient(stats, run_id="race"),
+        log_every="every 10 epochs",
+        times_every="every 1 seconds",
+        heartbeat_file=folder / "heartbeat.json",
+        total_steps=work.total_env_steps,
+        trackers=TrackerHook({"jsonl": JsonlTracker(folder)}, stats_url=stats, run_id="race"),
+        keeps_episodes=False,
+    )
+    saving = CheckpointHook(CheckpointManager(folder / "checkpoints"), schedule="every 30 seconds")
+    return [NanGuardHook(), GoalHook(OUT_OF_REACH), watching, saving]
 
 
 def run_bare_loop(work: Work, pace: Pace) -> Outcome:

@@ -27,6 +27,13 @@ def run_hookloop(work: Work, pace: Pace) -> Outcome:
     return run_hookloop(work, pace)
 
 
+def run_unwatched(work: Work, pace: Pace) -> Outcome:
+    """Train with our trainer and none of the hooks of the command."""
+    from _ppo_ours import run_hookloop
+
+    return run_hookloop(work, pace, is_watched=False)
+
+
 def run_bare_loop(work: Work, pace: Pace) -> Outcome:
     """Train with our parts and without our trainer."""
     from _ppo_ours import run_bare_loop
@@ -319,6 +326,7 @@ def limited(contender: Contender) -> Contender:
 
 TORCH_CONTENDERS: dict[str, Contender] = {
     "hookloop": run_hookloop,
+    "hookloop-unwatched": run_unwatched,
     "bare": run_bare_loop,
     "sb3": run_sb3,
     "sb3-dummy": run_sb3_dummy,

@@ -46,7 +46,7 @@ from _ppo_catalog import OVERHEAD, QUALITY, SAME_WORK, ZOO_TO_SCORE, Published, 
 from _ppo_ours import run_recipe
 from _ppo_race import Attempt, Entry, Race, alternate, compare, race, run_alone
 
-OURS, OURS_AGAIN, BARE = "hookloop", "hookloop again", "bare loop"
+OURS, OURS_AGAIN, UNWATCHED, BARE = "hookloop", "hookloop again", "hookloop-unwatched", "bare loop"
 SB3, SB3_DUMMY, CLEANRL, REJAX = "sb3", "sb3-dummy", "cleanrl-style", "rejax"
 LEAN, LEAN_NATIVE = "lean", "lean-native"
 PACKAGES = {
@@ -231,7 +231,7 @@ def bench_overhead(bench: str, options: Options) -> Section:
     """Race our trainer with the command's hooks against a bare loop of the same kernels."""
     section = Section([], [])
     for work, limit in OVERHEAD:
-        raced = race(work, options.entries((BARE, OURS, OURS_AGAIN)), jax_python=options.jax_python)
+        raced = race(work, options.entries((BARE, UNWATCHED, OURS, OURS_AGAIN)), jax_python=options.jax_python)
         print_race(raced)
         bare, ours = raced.find(BARE), raced.find(OURS)
         ratio = None
@@ -242,6 +242,15 @@ def bench_overhead(bench: str, options: Options) -> Section:
                 f"overhead: {ratio.by_median:.3f} times the bare time [{overhead.low:.3f}, {overhead.high:.3f}], "
                 f"{ratio.by_min:.3f} by the fastest turns, {overhead.by_cpu:.3f} by CPU time"
             )
+        unwatched = raced.find(UNWATCHED)
+        if unwatched and ours:
+            watching = compare(unwatched, ours)
+            print(
+                f"all hooks of the command: {watching.ratio.by_median:.3f} times the time without "
+                f"[{watching.low:.3f}, {watching.high:.3f}], {watching.ratio.by_min:.3f} by the fastest turns, "
+                f"{watching.by_cpu:.3f} by CPU time"
+            )
+            section.targets.append(Target(f"{work.name}: all hooks over none", watching.ratio, Ratio(1.02, 1.02)))
         if bare and ours and bare.outcome.loss_digest != ours.outcome.loss_digest:
             print(f"{work.name}: the weights differ, so this is no comparison of overheads")
             ratio = None

@@ -30,14 +30,20 @@ class Kept(LiveDisplay):
         super().__init__(Console(file=open(os.devnull, "w")))  # noqa: SIM115  # for as long as the process lasts
         self.views: list[RunView] = []
 
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
+    def start(self) -> None:
+        """Take no terminal."""
+
+    def stop(self) -> None:
+        """Have none to give back."""
+
     def publish(self, view: RunView) -> int:
+        """Keep a view."""
         self.views.append(view)
         return len(self.views)
 
 
 def trained() -> list[RunView]:
+    """Train, with all hooks of the command, and return what its display would have shown."""
     overrides = ("stop_at_return=null", "checkpoints.schedule=every 10 epochs")
     settings = apply_overrides(find_recipe("cartpole"), overrides)
     live = Kept()
@@ -52,6 +58,7 @@ def trained() -> list[RunView]:
 
 
 def main() -> None:
+    """Write the picture."""
     views = trained()
     view = next(each for each in views if each.step > 0.6 * (each.total_steps or 0))
     console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115

@@ -121,9 +121,9 @@ def test_a_dry_run_shows_settings_hooks_and_files_and_writes_nothing(tmp_path: P
     assert finished.returncode == 0, finished.stderr
     assert '"id": "CartPole-v1"' in finished.stdout
     hooks = (
-        "metrics/HeartbeatHook, GoalHook, metrics/figures, metrics/StopwatchHook, metrics/GradientStatsHook, "
-        "metrics/MonitorHook, values, NanGuardHook, metrics/stats, checkpoint/save, metrics/trackers, "
-        "metrics/ProgressHook"
+        "metrics/heartbeat, GoalHook, metrics/figures, metrics/stopwatch, metrics/gradients, "
+        "metrics/machine, values, NanGuardHook, metrics/stats, checkpoint/save, metrics/trackers, "
+        "metrics/progress"
     )
     assert f"hooks, in order: {hooks}" in finished.stdout
     assert "runs/mine/result.json" in finished.stdout

@@ -15,7 +15,7 @@ from hookloop.stats import StatsReader
 # What two runs with the same bits do not share: time, names, and how often they were interrupted.
 VOLATILE = {"state/clocks/seconds", "state/attempt", "state/run_id"}
 # Hooks that measure time itself, or are due by it.
-TIMED = ("StopwatchHook", "MonitorHook", "ProgressHook", "display")
+TIMED = ("stopwatch", "machine", "progress")
 _PATHS = {"state/latest_checkpoint_uri"}
 
 Ending = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ class MetricsHook(CompositeHook):
         verbose: bool = True,
         *,
         frequency: int = 1,
-        collectors: Iterable[Collector] = (),
+        collectors: Sequence[Collector] = (),
         log_every: Schedule | str = "every 1 epochs",
         times_every: Schedule | str | None = None,
         gradients: Schedule | str | None = "every 100 optimizer_steps",
@@ -73,31 +73,26 @@ class MetricsHook(CompositeHook):
         progress: object | None = None,
         **about: Any,
     ) -> None:
-        children: list[object] = [
-            HeartbeatHook(heartbeat_file),
-            FiguresHook(log_every),
-            StopwatchHook(log_every if times_every is None else times_every, total_steps, clock, stopwatch=timer),
-        ]
-        collect = list(collectors)
-        if collect:
-            children.append(CollectHook(frequency, collect))
-        if gradients is not None:
-            children.append(GradientStatsHook(gradients, per_parameter=False))
-        if monitor_seconds is not None:
-            children.append(MonitorHook(monitor_seconds))
+        children: dict[str, object | None] = {
+            "heartbeat": HeartbeatHook(heartbeat_file),
+            "figures": FiguresHook(log_every),
+            "stopwatch": StopwatchHook(times_every or log_every, total_steps, clock, stopwatch=timer),
+            "collect": CollectHook(frequency, list(collectors)) if collectors else None,
+            "gradients": None if gradients is None else GradientStatsHook(gradients, per_parameter=False),
+            "machine": None if monitor_seconds is None else MonitorHook(monitor_seconds),
+        }
         if wandb_run is not None:
             stats_client = stats_client() if callable(stats_client) else stats_client or self._passing_stats()
-            tracker = WandbTracker(Path(), run=wandb_run)
-            children.append(TrackerHook({"wandb": tracker}, stats_url=stats_client.url, run_id=stats_client.run_id))
-        if trackers is not None:
-            children.append(trackers)
-        if stats_client is not None:
-            children.append(StatsHook(stats_client, **about))
-        if progress is not None:
-            children.append(progress)
-        elif verbose:
-            children.append(ProgressHook(total_steps=total_steps, clock=clock))
-        super().__init__(children, name="metrics")
+            children["wandb"] = _told(wandb_run, stats_client)
+        children["trackers"] = trackers
+        children["stats"] = None if stats_client is None else StatsHook(stats_client, **about)
+        if progress is None and verbose:
+            progress = ProgressHook(total_steps=total_steps, clock=clock)
+        children["progress"] = progress
+        present = {name: child for name, child in children.items() if child is not None}
+        for name, child in present.items():
+            vars(child)["name"] = name  # within the bundle, by what it does
+        super().__init__(present.values(), name="metrics")
 
     def _passing_stats(self) -> StatsClient:
         """Return statistics that are there for trackers alone, and are gone with the hook."""
@@ -106,6 +101,11 @@ class MetricsHook(CompositeHook):
         folder = tempfile.mkdtemp(prefix="hookloop-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return StatsClient(Path(folder) / "stats.sqlite", run_id="run")
+
+
+def _told(wandb_run: Live, stats_client: StatsClient) -> TrackerHook:
+    tracker = WandbTracker(Path(), run=wandb_run)
+    return TrackerHook({"wandb": tracker}, stats_url=stats_client.url, run_id=stats_client.run_id)
 
 
 class CollectHook(PeriodicHook):

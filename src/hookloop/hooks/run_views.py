@@ -157,7 +157,11 @@ def _trackers(services: Mapping[str, Any]) -> tuple[TrackerHealth, ...]:
             dropped = int(getattr(how, "dropped", 0))
             queued = int(getattr(how, "queued", getattr(how, "epochs_behind", 0)))
             is_well = not error and not dropped and state in ("", "ok")
-            found.append(TrackerHealth(str(getattr(how, "name", name)), is_well, queued, dropped, error, state))
+            found.append(
+                TrackerHealth(
+                    str(getattr(how, "name", name.removesuffix("_client"))), is_well, queued, dropped, error, state
+                )
+            )
     return tuple(found)
 
 

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
 WINDOW_EPOCHS = 256  # counted at a time: a tracker that is far behind must not count the whole run at each call
 BEGINNINGS = ("training_start", "epoch_start", "rollout_start")  # logged at the clocks of the epoch before
+TOLD = (
+    POINTS.c.after_epoch,
+    POINTS.c.epoch,
+    POINTS.c.env_steps,
+    POINTS.c.optimizer_steps,
+    POINTS.c.seconds,
+    SERIES.c.hook,
+    SERIES.c.event,
+    SERIES.c.key,
+)
+_NAMES = tuple(column.name for column in TOLD)
 ORDER = (
     POINTS.c.after_epoch,
     POINTS.c.epoch,
@@ -42,12 +53,12 @@ def rows_after(connection: Connection, run_id: str, cursor: int, limit: int) -> 
     if not rows:
         return [], cursor if min(until, last) <= begin else min(until, last)
     query = (
-        select(POINTS, SERIES.c.key, SERIES.c.hook, SERIES.c.event)
+        select(*TOLD, POINTS.c.value, POINTS.c.nonfinite)
         .join(SERIES, SERIES.c.series_id == POINTS.c.series_id)
         .where(mine, POINTS.c.after_epoch >= begin, POINTS.c.after_epoch < until)
         .order_by(*ORDER)
     )
-    found = [_row(each._mapping) for each in connection.execute(query)]
+    found = [_row(each) for each in connection.execute(query).all()]
     return found, -1 - last if found[-1]["after_epoch"] == last else min(until, last)
 
 
@@ -91,5 +102,5 @@ def _end(connection: Connection, run_id: str) -> tuple[int, bool]:
 
 
 def _row(found: Any) -> dict[str, Any]:
-    names = ("after_epoch", "epoch", "env_steps", "optimizer_steps", "seconds", "hook", "event", "key")
-    return {**{name: found[name] for name in names}, "value": joined(found["value"], found["nonfinite"])}
+    *told, value, nonfinite = found
+    return {**dict(zip(_NAMES, told, strict=True)), "value": joined(value, nonfinite)}

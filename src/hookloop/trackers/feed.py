@@ -13,7 +13,7 @@ from hookloop.trackers.replay import Replay
 
 log = logging.getLogger("hookloop.trackers")
 
-INTERVAL_SECONDS = 1.0
+INTERVAL_SECONDS = 5.0  # each look takes some milliseconds from training
 FINISH_SECONDS = 5.0
 HUNG_SECONDS = 30.0
 BEHIND_SECONDS = 30.0

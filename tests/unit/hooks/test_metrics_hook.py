@@ -154,13 +154,13 @@ def test_each_of_them_keeps_its_own_ranks_stage_and_failure_policy(tmp_path: Pat
     rules = {entry.name: entry.options for entry in hooks.entries()}
 
     assert {name: (rule.ranks, rule.stage) for name, rule in rules.items()} == {
-        "metrics/HeartbeatHook": ("all", "observe"),
+        "metrics/heartbeat": ("all", "observe"),
         "metrics/figures": ("main", "observe"),
-        "metrics/StopwatchHook": ("main", "observe"),
-        "metrics/GradientStatsHook": ("main", "observe"),
-        "metrics/MonitorHook": ("main", "observe"),
+        "metrics/stopwatch": ("main", "observe"),
+        "metrics/gradients": ("main", "observe"),
+        "metrics/machine": ("main", "observe"),
         "metrics/stats": ("main", "report"),
-        "metrics/ProgressHook": ("main", "publish"),
+        "metrics/progress": ("main", "publish"),
     }
     assert {rule.on_error for rule in rules.values()} == {"disable"}
 

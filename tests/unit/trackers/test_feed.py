@@ -13,7 +13,9 @@ from tests.unit.trackers.parts import ListSource, ListTracker, expected
 def feed_of(
     tracker: ListTracker, source: ListSource, clock: ManualClock | None = None, **options: float
 ) -> TrackerFeed:
-    return TrackerFeed("list", Replay(tracker, source), time_ns=clock or ManualClock(), **options)
+    return TrackerFeed(
+        "list", Replay(tracker, source), time_ns=clock or ManualClock(), **{"interval_seconds": 1.0, **options}
+    )
 
 
 def test_nothing_is_opened_or_read_before_the_first_epoch() -> None:
