@@ -142,7 +142,7 @@ def test_a_wide_terminal_shows_a_panel_that_lives_and_ctrl_c_leaves_a_clean_term
     assert screen.unknown == []
     assert sum(line.startswith("╭") for line in screen.lines) == 1, screen.text
     assert "interrupted (received SIGINT)" in screen.text
-    assert screen.lines[-1].startswith("  look     hookloop checkpoints") or screen.lines[-1] == ""
+    assert screen.lines[-1].startswith("  look     hookloop runs show") or screen.lines[-1] == ""
     result = json.loads((tmp_path / "runs" / "mine" / "result.json").read_text())
     assert steps_on(screen.text) == result["env_steps"]
 

@@ -194,7 +194,7 @@ def _say_goodbye(folder: RunFolder, config: RunConfig, job: Job, result: Result)
         say(f"  go on    hookloop train --resume {folder.path}")
     else:
         say(f"  again    hookloop train {config.recipe} --seed {config.seed + 1}")
-    say(f"  look     hookloop checkpoints {folder.path}")
+    say(f"  look     hookloop runs show {folder.path}")
     for hook, failures in job.state.failures.items():
         say(f"  failed   hook {hook}: {failures.count} times, last: {failures.last_error}")
 
