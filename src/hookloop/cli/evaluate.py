@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hookloop.evaluation import EvaluationResult, EvaluationTask
     from hookloop.rl.config import RLConfig
 
-ALL, TRAINING = "all", "training"
+ALL, TRAINING, LESSONS = "all", "training", "lessons"
 RESULT_VERSION = 1
 
 
@@ -26,7 +26,7 @@ def evaluate_run(
     *,
     checkpoint: str = "latest",
     episodes: int | None = None,
-    suite: str = TRAINING,
+    suite: str | None = None,
     record: int = 0,
     render: Literal["rgb_array", "ansi"] | None = None,
     sampled: bool = False,
@@ -40,7 +40,8 @@ def evaluate_run(
         run: The run's name, or its path.
         checkpoint: Which weights: latest, best, final, a step, an epoch such as epoch5, a path or a URI.
         episodes: How many to play; what the run's settings say by default.
-        suite: What to play: the training environment, a simulation of the run's suite by name, or all of them.
+        suite: What to play: training, lessons (the default where there are some), a lesson or a simulation of the run's
+            suite by name, or all.
         record: Keep this many episodes of each as replays, for 'hookloop replay'.
         render: Keep what the environment draws in them, too: frames, or text.
         sampled: Draw actions as in training; else the likeliest are taken.
@@ -78,17 +79,22 @@ def evaluate_run(
     return 0
 
 
-def task_for(settings: RLConfig, suite: str, given: Mapping[str, Any]) -> EvaluationTask:
+def task_for(settings: RLConfig, suite: str | None, given: Mapping[str, Any]) -> EvaluationTask:
     """Return what the settings of a run say about an evaluation, with what is given here; None says nothing."""
     from hookloop.evaluation import EvaluationTask
 
     config = settings.evaluation
-    if suite not in (ALL, TRAINING, *config.suite):
-        raise UnknownNameError("suite", suite, (ALL, TRAINING, *config.suite), where="in the settings of the run")
-    chosen = config.suite if suite == ALL else {name: env for name, env in config.suite.items() if name == suite}
+    lessons = {} if settings.curriculum is None else {n: each.env for n, each in settings.curriculum.lessons.items()}
+    suite = suite or (LESSONS if lessons else TRAINING)
+    by_name: dict[str, Any] = {**lessons, **config.suite}
+    groups: dict[str, dict[str, Any]] = {TRAINING: {}, ALL: by_name, **({LESSONS: lessons} if lessons else {})}
+    if suite not in groups and suite not in by_name:
+        raise UnknownNameError("suite", suite, (*groups, *by_name), where="in the settings of the run")
     options = config.model_dump(include={"episodes", "greedy", "seed", "num_envs", "max_seconds"})
     options |= {name: value for name, value in given.items() if value is not None}
-    return EvaluationTask(scope=TRAINING if suite in (ALL, TRAINING) else "suite", suite=chosen, **options)
+    # Where there are lessons, they are what is trained in.
+    scope = TRAINING if suite == TRAINING or (suite == ALL and not lessons) else "suite"
+    return EvaluationTask(scope=scope, suite=groups.get(suite, {suite: by_name.get(suite)}), **options)
 
 
 def use_threads(count: int) -> None:
