@@ -175,7 +175,8 @@ def _show_plan(settings: RunSettings, job: Job, folder: RunFolder) -> None:
     say(settings.model_dump_json(indent=2))
     say(f"hooks, in order: {', '.join(job.hooks.order()) or 'none'}")
     say(f"parameters: {sum(each.numel() for each in job.model.parameters())}")
-    files = (folder.path / "config.json", folder.stats_file, folder.heartbeat_file, folder.result_file)
+    kept = ("config.json", "metrics.jsonl")
+    files = (*(folder.path / name for name in kept), folder.stats_file, folder.heartbeat_file, folder.result_file)
     say(f"files: {', '.join(map(str, files))}, {folder.checkpoints}/")
 
 
