@@ -60,7 +60,7 @@ def command_hooks(folder: Path, work: Work) -> list[object]:
     stats = folder / "stats.sqlite"
     watching = MetricsHook(
         stats_client=StatsClient(stats, run_id="race"),
-        log_every="every 10 epochs",
+        log_every="at 1 epochs or every 10 epochs",
         times_every="every 1 seconds",
         heartbeat_file=folder / "heartbeat.json",
         total_steps=work.total_env_steps,

@@ -52,7 +52,9 @@ TrackersConfig = Annotated[
 class MetricsConfig(Settings):
     """What is measured beside the losses and returns. None of it changes training."""
 
-    log_every: str = Field(default="every 10 epochs", description="When episodes, experience and settings are logged")
+    log_every: str = Field(
+        default="at 1 epochs or every 10 epochs", description="When episodes, experience and settings are logged"
+    )
     times_every: str = Field(default="every 1 seconds", description="When the times of the phases are logged")
     gradients: str | None = Field(default="every 100 optimizer_steps", description="When gradients are looked at")
     monitor_seconds: float | None = Field(default=10.0, gt=0, description="Seconds between two looks at the machine")
