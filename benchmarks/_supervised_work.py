@@ -63,7 +63,7 @@ WORKS = {
     for work in (
         Work("near-empty", 256, 8, 256, 0.01, "sgd"),
         Work("784-256-10", 100, 128, 100, 1e-3, "adamw"),
-        Work("gpt", 4, 12, 40, 1e-3, "adamw", clip=1.0),
+        Work("gpt", 1, 12, 40, 1e-3, "adamw", clip=1.0),
     )
 }
 

@@ -1,6 +1,6 @@
 """Compare what a supervised trainer adds to a training step: hookloop, a bare loop, and the trainers people use today.
 
-Run ``python benchmarks/supervised.py [--quick] [--only WORK] [--json FILE]`` with hookloop importable; peers:
+Run ``python benchmarks/supervised.py [--quick] [--only WORK] [--rounds N] [--json FILE]`` with hookloop importable; peers:
 ``pip install lightning transformers accelerate pytorch-ignite``. Those that are not installed are left out.
 
 Works. ``near-empty``: a 4-2 linear layer, batches of 8 that are there already, SGD; what is left of a step is the
@@ -51,8 +51,8 @@ ENTRIES = {
                    **PEERS},
     "gpt": {BARE: "bare", AGAIN: "bare", OURS: "hookloop", WATCHED: "hookloop-watched", **PEERS},
 }  # fmt: skip
-ROUNDS = {"near-empty": 200, "784-256-10": 60, "gpt": 40}
-QUICK_ROUNDS = {"near-empty": 40, "784-256-10": 12, "gpt": 10}
+ROUNDS = {"near-empty": 200, "784-256-10": 60, "gpt": 160}
+QUICK_ROUNDS = {"near-empty": 50, "784-256-10": 12, "gpt": 50}
 BASELINES = {OURS_CLIPPED: CLIPPED}
 MICROSECONDS_PER_MS = 1_000
 
@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Cost of a supervised training step, in hookloop and in its peers.")
     parser.add_argument("--quick", action="store_true", help="fewer turns: two minutes, noisier figures")
     parser.add_argument("--only", choices=list(WORKS), help="one work alone")
+    parser.add_argument("--rounds", type=int, metavar="N", help="turns of each contender, for every work")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE as well")
     options = parser.parse_args(arguments)
     environment = describe_environment(PACKAGES)
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     races: dict[str, Race] = {}
     for name in [options.only] if options.only else WORKS:
         races[name] = race = Race(WORKS[name], list(ENTRIES[name].items()))
-        race.run(rounds[name])
+        race.run(options.rounds or rounds[name])
         check_losses(race)
         print_race(race)
     targets = [target for name, race in races.items() for target in TARGETS[name](race)]

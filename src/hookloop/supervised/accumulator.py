@@ -183,10 +183,11 @@ class GradientAccumulator:
         self.norms.add(self._norm)  # type: ignore[arg-type]  # it was computed above, or by a hook
 
     def _scale_down(self, norm: Tensor, largest: float) -> None:
-        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
         if not self._is_uniform:
             clip_grads_with_norm_(self._parameters, largest, norm)
-        elif gradients:  # the same, without sorting them by device and type first
+            return
+        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
+        if gradients:  # the same, without sorting them by device and type first
             share = (largest / (norm + 1e-6)).clamp_(max=1.0)
             torch._foreach_mul_(gradients, share)  # pyright: ignore[reportPrivateImportUsage]  # as torch does
 
