@@ -1,7 +1,7 @@
 """Compare what a supervised trainer adds to a training step: hookloop, a bare loop, and the trainers people use today.
 
-Run ``python benchmarks/supervised.py [--quick] [--only WORK] [--rounds N] [--json FILE]`` with hookloop importable; peers:
-``pip install lightning transformers accelerate pytorch-ignite``. Those that are not installed are left out.
+Run ``python benchmarks/supervised.py [--quick] [--only WORK] [--rounds N] [--json FILE]`` with hookloop importable;
+peers: ``pip install lightning transformers accelerate pytorch-ignite``. Those that are not installed are left out.
 
 Works. ``near-empty``: a 4-2 linear layer, batches of 8 that are there already, SGD; what is left of a step is the
 trainer. ``784-256-10``: a network on 12,800 samples in memory, batches of 128 in a new order each epoch, fused AdamW;
