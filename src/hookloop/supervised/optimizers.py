@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from hookloop.errors import ConfigError, HookStateError
+from hookloop.supervised.adam import FusedAdam
 from hookloop.supervised.training_config import TrainingSettings
 
 Plain = Any
@@ -29,10 +30,13 @@ def make_optimizer(
     lr, decay = config.learning_rate, config.weight_decay
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=lr, momentum=config.momentum, weight_decay=decay)
-    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    settings = {"lr": lr, "betas": config.betas, "eps": config.eps, "weight_decay": decay}
     # One kernel for all parameters where there is one: several times quicker than the loop over parameters.
     is_fusible = all(each.is_floating_point() and each.device.type in ("cpu", "cuda") for each in parameters)
-    return kind(parameters, lr=lr, betas=config.betas, eps=config.eps, weight_decay=decay, fused=is_fusible or None)
+    if is_fusible and len({(each.device, each.dtype) for each in parameters}) == 1:
+        return FusedAdam(parameters, decoupled_weight_decay=config.optimizer == "adamw", **settings)
+    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    return kind(parameters, fused=is_fusible or None, **settings)
 
 
 def save_optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Plain]:

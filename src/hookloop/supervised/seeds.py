@@ -29,10 +29,12 @@ def generator(seed: int, *names: object) -> torch.Generator:
 @contextmanager
 def deterministic_mode(wanted: bool = True) -> Generator[None]:
     """Refuse operations whose results differ from run to run, for the length of a ``with`` block."""
+    if not wanted:  # to ask for the mode that is there already would import the compiler
+        yield
+        return
     before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
-    if wanted:
-        torch.use_deterministic_algorithms(True)
-        torch.backends.cudnn.benchmark = False
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
     try:
         yield
     finally:
