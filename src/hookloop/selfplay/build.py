@@ -48,8 +48,8 @@ def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Pol
     """Build a policy that plays a game: convolutions for boards, plain layers for rows of numbers."""
     action = DiscreteActions(envs.num_moves)
     shape = envs.observation.array.shape
-    if len(shape) != 3:
-        return make_policy(envs.observation, action, hidden=config.hidden, seed=seed)
+    if config.kind == "layers" or len(shape) != 3:
+        return make_policy(envs.observation, action, hidden=config.hidden, activation="relu", seed=seed)
     network = BoardNetwork(
         shape,
         action.n,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,9 +23,12 @@ class GameConfig(Settings):
 class NetworkConfig(Settings):
     """The network that plays both seats."""
 
+    kind: Literal["residual", "layers"] = Field(
+        default="residual", description="Convolutions for boards; or plain layers, which small boards learn faster with"
+    )
     blocks: int = Field(default=3, ge=0, description="Residual blocks")
     channels: int = Field(default=32, ge=1, description="Their width")
-    hidden: tuple[int, ...] = Field(default=(128, 128), description="Layers, for games whose observation is no board")
+    hidden: tuple[int, ...] = Field(default=(128, 128), description="Widths of plain layers; a game that shows no board always has them")
 
 
 class SelfPlayConfig(RunSettings):
