@@ -97,7 +97,9 @@ class Trainer:
             segment_length=segment_length,
         )
         self.experience = Experience(
-            merge_specs(_specs(policy, envs, self.losses, self.collector_type)), num_envs=envs.num_envs, horizon=config.horizon
+            merge_specs(_specs(policy, envs, self.losses, self.collector_type)),
+            num_envs=envs.num_envs,
+            horizon=config.horizon,
         )
         self.experience["valid"].fill_(True)
         for loss in self.losses:
@@ -196,9 +198,7 @@ class _LossEvents:
                 setattr(self, name, getattr(loss, name))
 
 
-def _specs(
-    policy: Policy, envs: Envs, losses: Sequence[Loss], collector: type[Collector]
-) -> dict[str, ExperienceSpec]:
+def _specs(policy: Policy, envs: Envs, losses: Sequence[Loss], collector: type[Collector]) -> dict[str, ExperienceSpec]:
     """Return who wants what stored."""
     action = envs.action
     wanted: dict[str, ArraySpec] = {"actions": ArraySpec(tuple(action.shape), action.dtype), **collector.columns}

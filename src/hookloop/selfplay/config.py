@@ -28,7 +28,9 @@ class NetworkConfig(Settings):
     )
     blocks: int = Field(default=3, ge=0, description="Residual blocks")
     channels: int = Field(default=32, ge=1, description="Their width")
-    hidden: tuple[int, ...] = Field(default=(128, 128), description="Widths of plain layers; a game that shows no board always has them")
+    hidden: tuple[int, ...] = Field(
+        default=(128, 128), description="Widths of plain layers; a game that shows no board always has them"
+    )
 
 
 class SelfPlayConfig(RunSettings):

@@ -43,6 +43,9 @@ class GameEnvs(EnvArrays):
             who=str(self.game),
         )
         self.max_moves = max_moves
+        self.planes: Array = self._obs_leaves[0]
+        """The observations: for a game they are always one array."""
+        self._final_planes: Array = self._final_leaves[0]
         self.masks = np.zeros((num_envs, self.num_moves), dtype=bool)
         self.action_masks = self.masks
         self.seats = np.zeros(num_envs, dtype=np.int8)
@@ -102,7 +105,7 @@ class GameEnvs(EnvArrays):
         if is_cut_off:
             self.truncated[row] = True
             self._show(row, state)
-            self._final_leaves[0][row] = self._obs_leaves[0][row]
+            self._final_planes[row] = self.planes[row]
             self.final_seats[row] = self.seats[row]
             first_return = 0.0
         else:
@@ -110,7 +113,7 @@ class GameEnvs(EnvArrays):
             first_return = state.returns()[0]
             seat = self.seats[row]
             self.final_seats[row] = 1 - seat
-            self._observer.write(state, 1 - int(seat), self._final_leaves[0][row])
+            self._observer.write(state, 1 - int(seat), self._final_planes[row])
             self._raw_rewards[row] = first_return
             self._mover_rewards[row] = first_return if seat == 0 else -first_return
         outcome = outcome_of(first_return, is_cut_off=is_cut_off)
@@ -123,18 +126,18 @@ class GameEnvs(EnvArrays):
         """Write what the seat to move sees and may do."""
         seat = state.current_player()
         self.seats[row] = seat
-        self._observer.write(state, seat, self._obs_leaves[0][row])
+        self._observer.write(state, seat, self.planes[row])
         mask = self.masks[row]
         mask.fill(False)
         mask[state.legal_actions()] = True
 
     def _show_first(self, row: int) -> None:
         """Write what every game begins with, which takes no asking."""
-        self._obs_leaves[0][row], self.masks[row], self.seats[row] = self._first_row
+        self.planes[row], self.masks[row], self.seats[row] = self._first_row
 
     def _first_position(self) -> tuple[Array, Array, int]:
         self._show(0, self.states[0])
-        return self._obs_leaves[0][0].copy(), self.masks[0].copy(), int(self.seats[0])
+        return self.planes[0].copy(), self.masks[0].copy(), int(self.seats[0])
 
     def _capture(self) -> Capture:
         histories = [state.history() for state in self.states]

@@ -17,7 +17,12 @@ def generator(seed: int = 0) -> torch.Generator:
 
 @pytest.mark.parametrize(
     ("game", "shape", "num_actions"),
-    [("tic_tac_toe", (4, 3, 3), 9), ("connect_four", (4, 6, 7), 7), ("go", (5, 9, 9), 82), ("shogi", (46, 9, 9), 13689)],
+    [
+        ("tic_tac_toe", (4, 3, 3), 9),
+        ("connect_four", (4, 6, 7), 7),
+        ("go", (5, 9, 9), 82),
+        ("shogi", (46, 9, 9), 13689),
+    ],
 )
 def test_it_returns_parameters_and_bounded_values(game: str, shape: tuple[int, ...], num_actions: int) -> None:
     planes = move_planes(game, num_actions, shape[1] * shape[2])
