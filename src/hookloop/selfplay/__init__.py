@@ -18,28 +18,52 @@ from typing import TYPE_CHECKING
 
 _HOMES = {
     "BoardNetwork": "hookloop.selfplay.network",
+    "EpisodeState": "hookloop.selfplay.step_manager",
     "GameConfig": "hookloop.selfplay.config",
     "GameEnvs": "hookloop.selfplay.games",
     "NetworkConfig": "hookloop.selfplay.config",
+    "NetworkPlayer": "hookloop.selfplay.players",
+    "RandomPlayer": "hookloop.selfplay.players",
+    "Rating": "hookloop.selfplay.ratings",
+    "Score": "hookloop.selfplay.ratings",
+    "SearchPlayer": "hookloop.selfplay.players",
     "SelfPlayConfig": "hookloop.selfplay.config",
     "SelfPlayTrainer": "hookloop.selfplay.trainer",
+    "StepManager": "hookloop.selfplay.step_manager",
+    "StepResult": "hookloop.selfplay.step_manager",
     "Tally": "hookloop.selfplay.tally",
+    "TrainingLoopManager": "hookloop.selfplay.loop_manager",
     "build_policy": "hookloop.selfplay.build",
     "build_trainer": "hookloop.selfplay.build",
     "fitting_games": "hookloop.selfplay.library",
+    "make_opponent": "hookloop.selfplay.players",
+    "play_match": "hookloop.selfplay.match",
+    "rating_from": "hookloop.selfplay.ratings",
 }
 
 __all__ = [
     "BoardNetwork",
+    "EpisodeState",
     "GameConfig",
     "GameEnvs",
     "NetworkConfig",
+    "NetworkPlayer",
+    "RandomPlayer",
+    "Rating",
+    "Score",
+    "SearchPlayer",
     "SelfPlayConfig",
     "SelfPlayTrainer",
+    "StepManager",
+    "StepResult",
     "Tally",
+    "TrainingLoopManager",
     "build_policy",
     "build_trainer",
     "fitting_games",
+    "make_opponent",
+    "play_match",
+    "rating_from",
 ]
 
 if TYPE_CHECKING:
@@ -47,7 +71,12 @@ if TYPE_CHECKING:
     from hookloop.selfplay.config import GameConfig, NetworkConfig, SelfPlayConfig
     from hookloop.selfplay.games import GameEnvs
     from hookloop.selfplay.library import fitting_games
+    from hookloop.selfplay.loop_manager import TrainingLoopManager
+    from hookloop.selfplay.match import play_match
     from hookloop.selfplay.network import BoardNetwork
+    from hookloop.selfplay.players import NetworkPlayer, RandomPlayer, SearchPlayer, make_opponent
+    from hookloop.selfplay.ratings import Rating, Score, rating_from
+    from hookloop.selfplay.step_manager import EpisodeState, StepManager, StepResult
     from hookloop.selfplay.tally import Tally
     from hookloop.selfplay.trainer import SelfPlayTrainer
 
