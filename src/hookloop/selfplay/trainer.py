@@ -14,7 +14,7 @@ from hookloop.selfplay.tally import Tally
 
 
 class SelfPlayTrainer(Trainer):
-    """Trains a policy in games against itself; ``envs`` are ``GameEnvs``, all else is as for ``hookloop.rl.Trainer``."""
+    """Trains a policy in games against itself: ``envs`` are ``GameEnvs``, the rest is as in ``hookloop.rl.Trainer``."""
 
     collector_type: ClassVar[type[Collector]] = GameCollector
     learner_type: ClassVar[type[Learner]] = GameLearner

@@ -9,11 +9,11 @@ from hookloop.errors import ConfigError
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
-from hookloop.selfplay.build import build_policy  # noqa: E402
-from hookloop.selfplay.config import NetworkConfig  # noqa: E402
-from hookloop.selfplay.games import GameEnvs  # noqa: E402
-from hookloop.selfplay.match import play_match  # noqa: E402
-from hookloop.selfplay.players import NetworkPlayer, RandomPlayer, SearchPlayer, make_opponent  # noqa: E402
+from hookloop.selfplay.build import build_policy
+from hookloop.selfplay.config import NetworkConfig
+from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.match import play_match
+from hookloop.selfplay.players import NetworkPlayer, RandomPlayer, SearchPlayer, make_opponent
 
 
 def position(*moves: int) -> GameEnvs:
