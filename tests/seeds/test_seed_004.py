@@ -233,6 +233,8 @@ def test_a_failed_step_in_mid_window_costs_its_game_and_no_update() -> None:
     assert trainer.global_timestep == 50
     assert trainer.windows == [16, 16, 16, 2]
     assert sum("engine hiccup" in line for line in trainer.lines) == 2
+    games = trainer.black_wins + trainer.white_wins + trainer.draws
+    assert games == trainer.total_episodes_completed == trainer.game.tally.games, "what was abandoned is not counted"
 
 
 def test_too_many_failed_steps_in_a_row_end_the_run_without_a_final_model() -> None:

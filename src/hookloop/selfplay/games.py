@@ -80,6 +80,13 @@ class GameEnvs(EnvArrays):
         # What a move has won is the mover's; only the sums of whole games are the first seat's.
         np.copyto(self.rewards, self._mover_rewards)
 
+    def abandon(self, row: int) -> None:
+        """Begin a new game in place of one that is not played to its end, and counts for nothing."""
+        self.states[row] = self.game.new_initial_state()
+        self.episode_returns[row] = 0.0
+        self.episode_lengths[row] = 0
+        self._show_first(row)
+
     def close(self) -> None:
         """Forget the games."""
         self.states = []

@@ -103,6 +103,7 @@ class StepManager:
         self.consecutive_failures = 0
         self._winners = {"first_win": seat_names[0], "second_win": seat_names[1]}
         self._generator = torch.Generator().manual_seed(seed)
+        games.reset(0)
 
     def execute_step(self, episode_state: EpisodeState, global_timestep: int, logger_func: Log) -> StepResult:
         """Make one move and keep it; a failure is told in the result, and raised if it is one too many."""
@@ -136,7 +137,7 @@ class StepManager:
 
     def reset_episode(self) -> EpisodeState:
         """Begin a new game, whatever has become of the one before."""
-        self.games.reset(0)
+        self.games.abandon(0)
         return self._standing(0.0, 0)
 
     def _move(self, episode_state: EpisodeState) -> StepResult:

@@ -182,6 +182,19 @@ def test_an_illegal_move_is_refused_before_any_game_has_moved() -> None:
     assert all(state.history() == [0] for state in envs.states)
 
 
+def test_an_abandoned_game_begins_anew_and_counts_for_nothing() -> None:
+    envs = games()
+    first_masks = envs.masks[1].copy()
+    play(envs, 0, 3)
+
+    envs.abandon(1)
+
+    assert [len(state.history()) for state in envs.states] == [2, 0, 2]
+    assert envs.episode_lengths.tolist() == [2, 0, 2]
+    assert np.array_equal(envs.masks[1], first_masks)
+    assert envs.tally.games == 0
+
+
 def test_an_unknown_game_is_answered_with_the_nearest() -> None:
     with pytest.raises(UnknownGameError, match="Did you mean 'tic_tac_toe'"):
         load_game("tictactoe")
