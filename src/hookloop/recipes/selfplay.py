@@ -11,7 +11,7 @@ _NO_BEST = CheckpointConfig(keep_best=0)
 
 
 def tictactoe() -> SelfPlayConfig:
-    """Play tic-tac-toe against oneself: learned in a minute."""
+    """Play tic-tac-toe against oneself."""
     return SelfPlayConfig(
         total_env_steps=200_000,
         game=GameConfig(name="tic_tac_toe", num_envs=64),

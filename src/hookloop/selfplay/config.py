@@ -24,7 +24,7 @@ class NetworkConfig(Settings):
     """The network that plays both seats."""
 
     kind: Literal["residual", "layers"] = Field(
-        default="residual", description="Convolutions for boards; or plain layers, which small boards learn faster with"
+        default="residual", description="Convolutions for boards, or plain layers"
     )
     blocks: int = Field(default=3, ge=0, description="Residual blocks")
     channels: int = Field(default=32, ge=1, description="Their width")
