@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -103,3 +104,170 @@ def test_pending_progress_updates_are_handed_to_the_display_and_cleared_when_it_
     assert trainer.loop.state.pending_progress_updates == {}
     assert "12 of 12 steps" in output.getvalue()
     assert "winner black at 12" in output.getvalue()
+
+
+class ExperienceBuffer:
+    def __init__(self):
+        self.transitions = []
+
+    @property
+    def ptr(self) -> int:
+        return len(self.transitions)
+
+    def add(self, transition) -> None:
+        self.transitions.append(transition)
+
+
+class SessionManager:
+    def __init__(self):
+        self.finalized = 0
+
+    def finalize_session(self) -> None:
+        self.finalized += 1
+
+
+class SeedTrainer:
+    """The trainer of the seed, line by line as far as it is written out there, over a real game."""
+
+    def __init__(self, callbacks, total_timesteps=50, steps_per_epoch=16, start=0, max_failures=3):
+        from hookloop.selfplay import GameEnvs, NetworkConfig, StepManager, TrainingLoopManager, build_policy
+
+        training = SimpleNamespace(total_timesteps=total_timesteps, steps_per_epoch=steps_per_epoch)
+        self.config = SimpleNamespace(training=training)
+        self.game = GameEnvs("tic_tac_toe", 1)
+        self.experience_buffer = ExperienceBuffer()
+        policy = build_policy(NetworkConfig(kind="layers", hidden=(8,)), self.game)
+        self.step_manager = StepManager(
+            self.game, policy, self.experience_buffer, max_consecutive_failures=max_failures
+        )
+        self.output = io.StringIO()
+        self.display = TrainingDisplay(console=Console(file=self.output, width=100, height=20), throttle_seconds=0)
+        self.session_manager = SessionManager()
+        self.global_timestep, self.total_episodes_completed = start, 0
+        self.black_wins = self.white_wins = self.draws = 0
+        self.pending_progress_updates, self.lines = {}, []
+        self.windows, self.final_models, self.finalized = [], 0, 0
+        self.current_episode_state = None
+        self.training_loop_manager = TrainingLoopManager(
+            trainer=self,
+            config=self.config,
+            step_manager=self.step_manager,
+            training_display=self.display,
+            callbacks_list=callbacks,
+            logger_func=self.lines.append,
+        )
+
+    def _execute_training_step_delegated(self, episode_state):
+        step_result = self.step_manager.execute_step(
+            episode_state=episode_state, global_timestep=self.global_timestep, logger_func=self.lines.append
+        )
+        if not step_result.success:
+            return self.step_manager.reset_episode()
+        updated = self.step_manager.update_episode_state(episode_state, step_result)
+        if step_result.done:
+            winner = step_result.info.get("winner")
+            if winner == "black":
+                self.black_wins += 1
+            elif winner == "white":
+                self.white_wins += 1
+            else:
+                self.draws += 1
+            stats = {"black_wins": self.black_wins, "white_wins": self.white_wins, "draws": self.draws}
+            updated = self.step_manager.handle_episode_end(
+                updated, step_result, stats, self.total_episodes_completed, self.lines.append
+            )
+            self.total_episodes_completed += 1
+            self.pending_progress_updates |= stats
+        return updated
+
+    def _perform_ppo_update(self, current_obs, logger_func) -> None:
+        assert current_obs.shape == self.game.planes[0].shape
+        self.windows.append(self.experience_buffer.ptr)
+        self.experience_buffer.transitions.clear()
+
+    def _finalize_training(self, logger_func) -> None:
+        self.finalized += 1
+        self.final_models += self.training_loop_manager.outcome == "completed"
+
+    def run_training_loop(self):
+        self.current_episode_state = self.step_manager.reset_episode()
+        return self.training_loop_manager.run()
+
+
+def seed_trainer(*callbacks, **options) -> SeedTrainer:
+    pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
+    return SeedTrainer(list(callbacks), **options)
+
+
+def test_the_seeds_classes_train_a_game_to_the_end_and_the_last_window_too() -> None:
+    callback = CheckpointCallback(interval=10)
+    trainer = seed_trainer(callback)
+
+    result = trainer.run_training_loop()
+
+    assert result.outcome == "completed"
+    assert trainer.global_timestep == trainer.training_loop_manager.global_timestep == 50
+    assert trainer.windows == [16, 16, 16, 2], "the last partial window is trained"
+    assert callback.saved == [10, 20, 30, 40, 50]
+    games = trainer.black_wins + trainer.white_wins + trainer.draws
+    assert games == trainer.total_episodes_completed == trainer.game.tally.games > 4
+    assert (trainer.finalized, trainer.session_manager.finalized, trainer.final_models) == (1, 1, 1)
+    assert trainer.pending_progress_updates == {}
+    assert "of 50 steps" in trainer.output.getvalue()
+
+
+def test_a_failed_step_in_mid_window_costs_its_game_and_no_update() -> None:
+    trainer = seed_trainer()
+    act, calls = trainer.step_manager.policy.act, []
+
+    def failing(*args, **kwargs):
+        calls.append(None)
+        if len(calls) in (5, 6):
+            raise RuntimeError("engine hiccup")
+        return act(*args, **kwargs)
+
+    trainer.step_manager.policy.act = failing
+    trainer.run_training_loop()
+
+    assert len(calls) == 52
+    assert trainer.global_timestep == 50
+    assert trainer.windows == [16, 16, 16, 2]
+    assert sum("engine hiccup" in line for line in trainer.lines) == 2
+    games = trainer.black_wins + trainer.white_wins + trainer.draws
+    assert games == trainer.total_episodes_completed == trainer.game.tally.games, "what was abandoned is not counted"
+
+
+def test_too_many_failed_steps_in_a_row_end_the_run_without_a_final_model() -> None:
+    trainer = seed_trainer(max_failures=3)
+
+    def failing(*args, **kwargs):
+        raise RuntimeError("engine died")
+
+    trainer.step_manager.policy.act = failing
+    with pytest.raises(RuntimeError, match="4 steps failed one after the other"):
+        trainer.run_training_loop()
+
+    assert (trainer.finalized, trainer.session_manager.finalized, trainer.final_models) == (1, 1, 0)
+
+
+def test_a_resume_in_mid_window_goes_on_counting_and_updates_when_the_buffer_is_full() -> None:
+    trainer = seed_trainer(start=7)
+
+    trainer.run_training_loop()
+
+    assert trainer.windows == [16, 16, 11]
+    assert trainer.global_timestep == 50
+
+
+def test_an_interrupt_is_told_and_finalised_once_and_not_raised() -> None:
+    class Interrupting:
+        def on_step_end(self, trainer):
+            if trainer.global_timestep == 20:
+                raise KeyboardInterrupt
+
+    trainer = seed_trainer(Interrupting())
+
+    assert trainer.run_training_loop() is None
+    assert trainer.training_loop_manager.outcome == "interrupted"
+    assert (trainer.finalized, trainer.session_manager.finalized, trainer.final_models) == (1, 1, 0)
+    assert "The training loop was interrupted." in trainer.lines

@@ -16,12 +16,17 @@ from hookloop.errors import ConfigError, UnknownNameError
 if TYPE_CHECKING:
     from hookloop.core import HookManager, LoopResult, TrainerState
     from hookloop.rl.config import RLConfig
+    from hookloop.selfplay.config import SelfPlayConfig
     from hookloop.supervised.config import SupervisedConfig
 
 Live = Any
 Plain = Any
 
-SETTINGS = {"rl": "hookloop.rl.config:RLConfig", "supervised": "hookloop.supervised.config:SupervisedConfig"}
+SETTINGS = {
+    "rl": "hookloop.rl.config:RLConfig",
+    "supervised": "hookloop.supervised.config:SupervisedConfig",
+    "selfplay": "hookloop.selfplay.config:SelfPlayConfig",
+}
 
 
 class Result(Protocol):
@@ -140,5 +145,25 @@ def _supervised_in_words(result: Live) -> str:
     return f"{loss}, after {result.optimizer_steps} optimizer steps in {result.seconds:.1f} s"
 
 
-_HOOKS: dict[str, Callable[..., list[object]]] = {"rl": _rl_hooks, "supervised": _supervised_hooks}
-_BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job, "supervised": _supervised_job}
+def _no_hooks(settings: RunSettings, folder: RunFolder) -> list[object]:
+    return []
+
+
+def _selfplay_job(settings: SelfPlayConfig, *, hooks: Sequence[object], seed: int) -> Job:
+    from hookloop.selfplay.build import build_trainer
+
+    trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit")
+    return Job(trainer, trainer.policy, lambda: trainer.train(settings.total_env_steps), _selfplay_in_words)
+
+
+def _selfplay_in_words(result: Live) -> str:
+    speed = result.env_steps / max(result.seconds, 1e-9)
+    return f"{result.episodes} games, {result.env_steps} moves in {result.seconds:.1f} s ({speed:.0f} moves/s)"
+
+
+_HOOKS: dict[str, Callable[..., list[object]]] = {
+    "rl": _rl_hooks,
+    "supervised": _supervised_hooks,
+    "selfplay": _no_hooks,
+}
+_BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job, "supervised": _supervised_job, "selfplay": _selfplay_job}

@@ -26,6 +26,8 @@ BUILT_IN = {
     "minigrid": "hookloop.recipes.native:minigrid",
     "charlm": "hookloop.recipes.supervised:charlm",
     "digits": "hookloop.recipes.supervised:digits",
+    "tictactoe": "hookloop.recipes.selfplay:tictactoe",
+    "connect4": "hookloop.recipes.selfplay:connect4",
 }
 
 Recipe = Callable[[], RunSettings]

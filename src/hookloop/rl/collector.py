@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hookloop.core import TrainingLoop
 from hookloop.rl.envs import Envs, Episode, Move, WrappedEnvs
-from hookloop.rl.experience import OBSERVATIONS, Experience
+from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec
 from hookloop.rl.losses.base import Loss, RolloutStep
 from hookloop.rl.policies import Policy
 from hookloop.rl.resting import RestingMemory, leaves
@@ -34,6 +34,9 @@ class Collector:
         generator: The random stream of the actions.
         segment_length: Steps after which a recurrent policy's memory is kept, for training.
     """
+
+    columns: ClassVar[ExperienceSpec] = {}
+    """What it stores of each step besides what every trainer needs."""
 
     def __init__(
         self,

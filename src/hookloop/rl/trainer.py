@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -53,6 +53,9 @@ class TrainResult:
 class Trainer:
     """Trains a policy in environments.
 
+    A trainer of another kind of experience is a subclass that names its own parts: ``collector_type``,
+    ``learner_type``, ``workload_type``.
+
     Args:
         policy: What acts and learns.
         envs: Where it acts.
@@ -64,6 +67,10 @@ class Trainer:
         second_signal: What a second Ctrl-C does: ``raise`` or ``exit``.
         env: The settings the environments were made from, for evaluations in environments of their own.
     """
+
+    collector_type: ClassVar[type[Collector]] = Collector
+    learner_type: ClassVar[type[Learner]] = Learner
+    workload_type: ClassVar[type[RLWorkload]] = RLWorkload
 
     def __init__(
         self,
@@ -90,28 +97,17 @@ class Trainer:
             segment_length=segment_length,
         )
         self.experience = Experience(
-            merge_specs(_specs(policy, envs, self.losses)), num_envs=envs.num_envs, horizon=config.horizon
+            merge_specs(_specs(policy, envs, self.losses, self.collector_type)),
+            num_envs=envs.num_envs,
+            horizon=config.horizon,
         )
         self.experience["valid"].fill_(True)
         for loss in self.losses:
             loss.attach_replay_buffer(self.experience)
         self.optimizer = FlatAdam(policy, **config.optimizer.model_dump())
-        collector = Collector(
-            envs, policy, self.experience, self.losses,
-            generator=_generator(seed, "act"), segment_length=segment_length,
-        )  # fmt: skip
-        sampler = Sampler(
-            self.experience, num_minibatches=config.num_minibatches, segment_length=segment_length,
-            sampling=config.sampling, alpha=config.priority_alpha, beta=config.priority_beta,
-        )  # fmt: skip
-        learner = Learner(
-            policy, self.losses, self.optimizer, sampler,
-            generator=_generator(seed, "sample"), update_epochs=config.update_epochs, gamma=config.gamma,
-            gae_lambda=config.gae_lambda, accumulate_minibatches=config.accumulate_minibatches,
-        )  # fmt: skip
         self.curriculum = curriculum
         lessons = None if curriculum is None else LessonPlan(curriculum, find_lesson_envs(envs), seed=seed)
-        self.workload = RLWorkload(collector, learner, lessons)
+        self.workload = self._make_workload(seed, segment_length, lessons)
         self.loop = self._make_loop(hooks, seed, second_signal)
         envs.reset(derive_seed(seed, "envs") % 2**31)
 
@@ -162,6 +158,23 @@ class Trainer:
         """Go on from a saved state; call it before ``train``."""
         self.loop.load_state_dict(saved, strict=strict)
 
+    def _make_workload(self, seed: int, segment_length: int, lessons: LessonPlan | None) -> RLWorkload:
+        config = self.config
+        collector = self.collector_type(
+            self.envs, self.policy, self.experience, self.losses,
+            generator=_generator(seed, "act"), segment_length=segment_length,
+        )  # fmt: skip
+        sampler = Sampler(
+            self.experience, num_minibatches=config.num_minibatches, segment_length=segment_length,
+            sampling=config.sampling, alpha=config.priority_alpha, beta=config.priority_beta,
+        )  # fmt: skip
+        learner = self.learner_type(
+            self.policy, self.losses, self.optimizer, sampler,
+            generator=_generator(seed, "sample"), update_epochs=config.update_epochs, gamma=config.gamma,
+            gae_lambda=config.gae_lambda, accumulate_minibatches=config.accumulate_minibatches,
+        )  # fmt: skip
+        return self.workload_type(collector, learner, lessons)
+
     def _make_loop(self, hooks: HookManager | Sequence[object], seed: int, second_signal: SECOND) -> TrainingLoop:
         given = hooks if isinstance(hooks, HookManager) else list(hooks)
         context = HookContext(state=TrainerState(seed=seed), trainer=self, model=self.policy, optimizer=self.optimizer)
@@ -185,10 +198,10 @@ class _LossEvents:
                 setattr(self, name, getattr(loss, name))
 
 
-def _specs(policy: Policy, envs: Envs, losses: Sequence[Loss]) -> dict[str, ExperienceSpec]:
+def _specs(policy: Policy, envs: Envs, losses: Sequence[Loss], collector: type[Collector]) -> dict[str, ExperienceSpec]:
     """Return who wants what stored."""
     action = envs.action
-    wanted: dict[str, ArraySpec] = {"actions": ArraySpec(tuple(action.shape), action.dtype)}
+    wanted: dict[str, ArraySpec] = {"actions": ArraySpec(tuple(action.shape), action.dtype), **collector.columns}
     for name, spec in envs.observation.arrays.items():
         wanted[f"{OBSERVATIONS}/{name}" if envs.observation.is_dict else OBSERVATIONS] = spec
     if envs.action_masks is not None:

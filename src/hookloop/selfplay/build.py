@@ -1,0 +1,61 @@
+"""From settings to a trainer of self-play."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from hookloop.core import HookManager, derive_seed
+from hookloop.core.signals import SECOND
+from hookloop.rl.losses import PPO
+from hookloop.rl.policies import Policy, make_policy
+from hookloop.rl.specs import DiscreteActions
+from hookloop.selfplay.config import NetworkConfig, SelfPlayConfig
+from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.network import BoardNetwork, move_planes
+from hookloop.selfplay.trainer import SelfPlayTrainer
+
+
+def build_trainer(
+    config: SelfPlayConfig,
+    *,
+    hooks: HookManager | Sequence[object] = (),
+    seed: int = 0,
+    second_signal: SECOND = "raise",
+) -> SelfPlayTrainer:
+    """Build everything a run needs; every random number in it follows from ``seed``.
+
+    Args:
+        config: The settings.
+        hooks: What else should happen.
+        seed: The root of all randomness.
+        second_signal: What a second Ctrl-C does.
+    """
+    envs = GameEnvs(config.game.name, config.game.num_envs, max_moves=config.game.max_moves)
+    return SelfPlayTrainer(
+        policy=build_policy(config.network, envs, seed=derive_seed(seed, "policy")),
+        envs=envs,
+        losses=[PPO(**config.ppo.model_dump(exclude={"kind"}))],
+        config=config.trainer,
+        hooks=hooks,
+        seed=seed,
+        second_signal=second_signal,
+    )
+
+
+def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Policy:
+    """Build a policy that plays a game: convolutions for boards, plain layers for rows of numbers."""
+    action = DiscreteActions(envs.num_moves)
+    shape = envs.observation.array.shape
+    if config.kind == "layers" or len(shape) != 3:
+        return make_policy(envs.observation, action, hidden=config.hidden, activation="relu", seed=seed)
+    network = BoardNetwork(
+        shape,
+        action.n,
+        planes=move_planes(envs.game.get_type().short_name, action.n, shape[1] * shape[2]),
+        blocks=config.blocks,
+        channels=config.channels,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    return Policy(network, action, envs.observation)

@@ -1,0 +1,45 @@
+"""Matches: two players, many games at once, each of them in the first seat of every other game."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hookloop.errors import ConfigError
+from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.players import Player
+from hookloop.selfplay.ratings import Score
+
+
+def play_match(game: str, player: Player, opponent: Player, *, games: int, max_moves: int | None = None) -> Score:
+    """Play a match and return how the first of the players did; a game that is cut off is half a point for each.
+
+    Args:
+        game: The game's name.
+        player: Whose score it is; it has the first seat in games 0, 2, 4 and so on.
+        opponent: The other.
+        games: How many to play; an even number, so that neither has the first seat more often.
+        max_moves: A game is cut off after so many moves.
+    """
+    if games < 2 or games % 2:
+        raise ConfigError(f"A match has an even number of games, so that both seats are shared evenly, got {games}.")
+    envs = GameEnvs(game, games, max_moves=max_moves)
+    envs.reset(0)
+    own_seats = np.arange(games) % 2
+    is_running = np.ones(games, dtype=bool)
+    returns = np.zeros(games)
+    while is_running.any():
+        # Games that are over begin anew, as environments do; any legal move will do in them.
+        moves = envs.masks.argmax(axis=1)
+        is_own = envs.seats == own_seats
+        for who, rows in ((player, is_running & is_own), (opponent, is_running & ~is_own)):
+            chosen = np.flatnonzero(rows)
+            if chosen.size:
+                moves[chosen] = who.choose(envs, chosen)
+        envs.step(moves)
+        for ended in envs.finished:
+            if is_running[ended.env_index]:
+                is_running[ended.env_index] = False
+                returns[ended.env_index] = ended.return_
+    own_returns = np.where(own_seats == 0, returns, -returns)
+    wins, losses = int(np.count_nonzero(own_returns > 0)), int(np.count_nonzero(own_returns < 0))
+    return Score(wins, games - wins - losses, losses)

@@ -1,0 +1,152 @@
+"""A small residual network for boards, with squeeze and excitation, and heads for moves and values.
+
+Axes: B positions, C channels, H rows, W columns, A actions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hookloop.errors import ConfigError
+from hookloop.rl.policies.initial import POLICY_GAIN, VALUE_GAIN, begin_orthogonal, convolution, linear
+
+POLICY_CHANNELS = 8
+VALUE_CHANNELS = 4
+VALUE_WIDTH = 64
+SQUEEZE = 4  # channels per unit between the two layers of an excitation
+
+
+class MovePlanes(NamedTuple):
+    """How actions lie on the board: first those of each square they leave, then planes of squares they go to."""
+
+    per_origin: int
+    """Actions for each square that a piece may leave; they come first, square by square."""
+    per_target: int
+    """Planes of squares to put a piece on; they come second, plane by plane."""
+    others: int
+    """Actions that belong to no square, such as passing; they come last."""
+    is_bottom_up: bool = False
+    """Whether squares are counted from the last row of the observation."""
+
+
+def move_planes(game: str, num_actions: int, squares: int) -> MovePlanes | None:
+    """Return how a game's actions lie on its board; None if that is not known, or they do not."""
+    if game == "shogi":  # from 81 squares to 81, promoted or not; and drops of 7 kinds of pieces
+        return MovePlanes(per_origin=162, per_target=7, others=0, is_bottom_up=True)
+    if num_actions in (squares, squares + 1):  # a stone on a square; the one besides is to pass
+        return MovePlanes(per_origin=0, per_target=1, others=num_actions - squares)
+    return None
+
+
+class BoardNetwork(nn.Module):
+    """Looks at planes [B, C, H, W] and returns action parameters [B, A] and values [B] between -1 and 1.
+
+    There is no normalisation over the batch: what acts in a batch of games must think the same of a position as what
+    learns in a minibatch, or the probability ratios of PPO would not begin at 1. Each block begins as the identity
+    instead, so that deep networks train from the first update.
+
+    Args:
+        shape: C, H and W of an observation.
+        num_actions: A.
+        planes: How actions lie on the board; None for a linear head.
+        blocks: Residual blocks.
+        channels: Their width.
+        generator: The first weights are drawn from it, and from nowhere else.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        num_actions: int,
+        *,
+        planes: MovePlanes | None = None,
+        blocks: int = 3,
+        channels: int = 32,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if len(shape) != 3:
+            raise ConfigError(f"A network for boards takes planes [C, H, W], got observations of shape {shape}.")
+        num_planes, rows, columns = shape
+        self.stem = convolution(num_planes, channels, 3, generator, padding=1)
+        self.blocks = nn.ModuleList(Block(channels, generator) for _ in range(blocks))
+        self.policy: nn.Module
+        if planes is None:
+            self.policy = LinearMoves(channels, rows * columns, num_actions, generator)
+        else:
+            self.policy = PlanarMoves(channels, rows * columns, planes, generator)
+        self.value_planes = convolution(channels, VALUE_CHANNELS, 1, generator)
+        self.value_hidden = linear(VALUE_CHANNELS * rows * columns, VALUE_WIDTH, 2**0.5, generator)
+        self.value = linear(VALUE_WIDTH, 1, VALUE_GAIN, generator)
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return action parameters and values."""
+        seen = functional.relu(self.stem(obs))
+        for block in self.blocks:
+            seen = block(seen)
+        hidden = functional.relu(self.value_planes(seen)).flatten(1)
+        hidden = functional.relu(self.value_hidden(hidden))
+        return self.policy(seen), self.value(hidden).tanh().squeeze(1)
+
+
+class Block(nn.Module):
+    """Two convolutions, weighed channel by channel by what is on the whole board, added to what came in."""
+
+    def __init__(self, channels: int, generator: torch.Generator | None) -> None:
+        super().__init__()
+        width = max(1, channels // SQUEEZE)
+        self.first = convolution(channels, channels, 3, generator, padding=1)
+        self.second = convolution(channels, channels, 3, generator, padding=1)
+        nn.init.zeros_(self.second.weight)
+        self.squeeze = linear(channels, width, 2**0.5, generator)
+        self.excite = linear(width, channels, 1.0, generator)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return planes of the same shape."""
+        change = self.second(functional.relu(self.first(seen)))
+        weights = self.excite(functional.relu(self.squeeze(change.mean(dim=(2, 3))))).sigmoid()
+        return functional.relu(seen + change * weights[:, :, None, None])
+
+
+class LinearMoves(nn.Module):
+    """Weighs every action by everything on the board: for a few actions, or those that lie nowhere."""
+
+    def __init__(self, channels: int, squares: int, num_actions: int, generator: torch.Generator | None) -> None:
+        super().__init__()
+        self.planes = convolution(channels, POLICY_CHANNELS, 1, generator)
+        self.actions = linear(POLICY_CHANNELS * squares, num_actions, POLICY_GAIN, generator)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return action parameters."""
+        return self.actions(functional.relu(self.planes(seen)).flatten(1))
+
+
+class PlanarMoves(nn.Module):
+    """Weighs actions where they are made: one convolution, whose weights all squares share."""
+
+    def __init__(self, channels: int, squares: int, planes: MovePlanes, generator: torch.Generator | None) -> None:
+        super().__init__()
+        self.layout = planes
+        self.mixing = convolution(channels, channels, 1, generator)
+        self.planes = convolution(channels, planes.per_origin + planes.per_target, 1, generator)
+        begin_orthogonal(self.planes.weight, POLICY_GAIN, generator)
+        self.others = linear(channels, planes.others, POLICY_GAIN, generator) if planes.others else None
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return action parameters."""
+        layout = self.layout
+        mixed = functional.relu(self.mixing(seen))
+        planes = self.planes(mixed)
+        if layout.is_bottom_up:
+            planes = planes.flip(2)
+        parts: list[Tensor] = []
+        if layout.per_origin:
+            parts.append(planes[:, : layout.per_origin].flatten(2).transpose(1, 2).flatten(1))
+        parts.append(planes[:, layout.per_origin :].flatten(1))
+        if self.others is not None:
+            parts.append(self.others(mixed.mean(dim=(2, 3))))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

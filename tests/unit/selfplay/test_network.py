@@ -1,0 +1,85 @@
+"""The network for boards: what it returns, and that actions lie where the game has them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from hookloop.errors import ConfigError
+from hookloop.rl.policies import Policy
+from hookloop.rl.specs import ArraySpec, DiscreteActions, ObservationSpec
+from hookloop.selfplay.network import BoardNetwork, MovePlanes, PlanarMoves, move_planes
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(
+    ("game", "shape", "num_actions"),
+    [
+        ("tic_tac_toe", (4, 3, 3), 9),
+        ("connect_four", (4, 6, 7), 7),
+        ("go", (5, 9, 9), 82),
+        ("shogi", (46, 9, 9), 13689),
+    ],
+)
+def test_it_returns_parameters_and_bounded_values(game: str, shape: tuple[int, ...], num_actions: int) -> None:
+    planes = move_planes(game, num_actions, shape[1] * shape[2])
+    network = BoardNetwork(shape, num_actions, planes=planes, blocks=2, channels=8, generator=generator())
+
+    parameters, values = network(torch.rand(5, *shape, generator=generator()))
+
+    assert parameters.shape == (5, num_actions)
+    assert values.shape == (5,)
+    assert values.abs().max() <= 1
+
+
+def test_a_position_is_judged_alike_in_any_batch() -> None:
+    network = BoardNetwork((4, 6, 7), 7, blocks=2, channels=8, generator=generator())
+    obs = torch.rand(6, 4, 6, 7, generator=generator())
+
+    together, alone = network(obs), network(obs[2:3])
+
+    torch.testing.assert_close(together[0][2:3], alone[0])
+    torch.testing.assert_close(together[1][2:3], alone[1])
+
+
+def test_moves_of_shogi_lie_on_the_squares_they_leave_or_are_dropped_on() -> None:
+    head = PlanarMoves(1, 81, MovePlanes(per_origin=162, per_target=7, others=0, is_bottom_up=True), None)
+    with torch.no_grad():
+        head.mixing.weight.fill_(1.0)
+        head.planes.weight.fill_(1.0)
+    board = torch.zeros(1, 1, 9, 9)
+    board[0, 0, 8, 2] = 1.0  # the third square of the last row, which is square 2
+
+    lit = torch.nonzero(head(board)[0]).ravel().tolist()
+
+    assert lit == [2 * 162 + k for k in range(162)] + [81 * 162 + piece * 81 + 2 for piece in range(7)]
+
+
+def test_the_policy_gives_no_chance_to_what_is_not_legal() -> None:
+    network = BoardNetwork((4, 6, 7), 7, blocks=1, channels=8, generator=generator())
+    policy = Policy(network, DiscreteActions(7), ObservationSpec.single(ArraySpec((4, 6, 7), "float32")))
+    mask = torch.tensor([[False, True, False, False, True, False, False]]).expand(200, 7)
+    obs = torch.rand(200, 4, 6, 7, generator=generator())
+
+    acted = policy.act(obs, generator=generator(), mask=mask)
+    judged = policy.evaluate(obs, acted.actions.clone(), mask=mask)
+
+    assert set(acted.actions.tolist()) == {1, 4}
+    assert judged.entropy.max() <= torch.log(torch.tensor(2.0)) + 1e-5, "of two moves, not of seven"
+    torch.testing.assert_close(judged.log_probs, acted.log_probs, rtol=1e-4, atol=1e-5)
+
+
+def test_first_weights_follow_from_the_generator_alone() -> None:
+    before = torch.random.get_rng_state()
+    one, other = (BoardNetwork((4, 6, 7), 7, generator=generator(3)).state_dict() for _ in range(2))
+
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_observations_that_are_no_planes_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"planes \[C, H, W\], got observations of shape \(12,\)"):
+        BoardNetwork((12,), 7)
