@@ -70,7 +70,7 @@ def _read_numpy(file: Path) -> Live:
         # Mapped and not read: a header that claims more numbers than there are costs nothing.
         values = numpy.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise ConfigError(f"{file} is no array that numpy.save wrote: {str(error).rstrip(".")}.") from error
+        raise ConfigError(f"{file} is no array that numpy.save wrote: {str(error).rstrip('.')}.") from error
     if not isinstance(values, numpy.ndarray) or values.dtype.kind not in "biuf" or not values.ndim:
         raise ConfigError(f"{file} is no array of numbers.")
     return numpy.array(values, dtype=numpy.float32)
