@@ -47,15 +47,14 @@ class ConfidenceHook:
     def on_evaluation_end(self, ctx: HookContext) -> None:
         """Look at the answers, and let go of them."""
         validation = _validation(ctx)
-        kept = [] if validation is None else validation.answers
-        if not kept:
+        if validation is None or not validation.answers:
             self._warn_once()
             return
         import torch  # here and not above: naming a hook should not cost the import
 
         from hookloop.supervised.engine.confidence import confidence_of
 
-        scores, targets = (torch.cat(parts) for parts in zip(*kept, strict=True))
+        scores, targets = (torch.cat(parts) for parts in zip(*validation.answers, strict=True))
         validation.answers = []
         found = asdict(confidence_of(scores, targets, self.bins))
         ctx.log({f"confidence/{name}": value for name, value in found.items() if math.isfinite(value)})
