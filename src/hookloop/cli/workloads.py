@@ -142,11 +142,14 @@ def _supervised_job(settings: SupervisedConfig, *, hooks: Sequence[object], seed
         training = settings.training.model_copy(update={"halt_after_bad_gradients": 0})
         settings = settings.model_copy(update={"training": training})
     trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit")
-    return Job(trainer, trainer.model, trainer.run, _supervised_in_words)
+    return Job(
+        trainer, trainer.model, trainer.run, lambda result: _supervised_in_words(result, settings.training.monitor)
+    )
 
 
-def _supervised_in_words(result: Live) -> str:
-    best = "" if result.best_metric is None else f", best {result.best_metric:.4g} in epoch {result.best_epoch}"
+def _supervised_in_words(result: Live, monitor: str) -> str:
+    metric = monitor if any(row.get(monitor) is not None for row in result.rows) else "loss"
+    best = "" if result.best_metric is None else f", {metric} {result.best_metric:.4g} in epoch {result.best_epoch}"
     loss = "no epoch completed" if result.final_loss is None else f"loss {result.final_loss:.4g}{best}"
     return f"{loss}, after {result.optimizer_steps} optimizer steps in {result.seconds:.1f} s"
 
