@@ -48,10 +48,9 @@ def test_tensorboard_reads_every_point_at_its_env_steps_and_time(tmp_path: Path)
 
 
 def test_a_run_without_environments_is_counted_in_steps_of_its_optimizer(tmp_path: Path) -> None:
-    rows = [{**point("lr", 1), "env_steps": 0, "optimizer_steps": 23}]
     tracker = TensorBoardTracker(tmp_path)
     tracker.open(RUN)
-    tracker.log([EpochRows(1, rows)])
+    tracker.log([EpochRows((point(1, "lr", env_steps=0, optimizer_steps=23),), 1)])
     tracker.close()
 
     assert [step for step, _, _ in scalars(tmp_path)["lr"]] == [23]
