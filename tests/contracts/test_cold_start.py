@@ -47,7 +47,8 @@ def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
      ["config", "cartpole"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"],
      ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"], ["runs", "--help"],
      ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
-     ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"]],
+     ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"],
+     ["sample", "--help"], ["predict", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")

@@ -13,7 +13,24 @@ Plain = Any
 Effect = Literal["harmless", "changes training", "impossible"]
 
 # What only decides when a run ends, what it writes, and what it shows.
-_HARMLESS = (*RunSettings.model_fields, "evaluation", "stop_at_return")
+_HARMLESS = (
+    *RunSettings.model_fields,
+    "evaluation",
+    "stop_at_return",
+    "patience",
+    "training.checkpoint_dir",
+    "training.keep_best",
+    "training.keep_last",
+    "training.mode",
+    "training.monitor",
+    "training.num_workers",
+    "training.save_every_epochs",
+    "training.save_every_steps",
+    "training.seed",  # the run's own seed takes its place
+    "training.train_metrics",
+    "training.val_batch_size",
+    "training.validate_every_epochs",
+)
 # What the saved state has the shape of.
 _IMPOSSIBLE = (
     "env",
@@ -23,7 +40,12 @@ _IMPOSSIBLE = (
     "losses.*.kind",
     "trainer.horizon",
     "trainer.segment_length",
+    "model",
+    "data",
+    "training.optimizer",
 )
+# How long a run is going to be: harmless, unless values follow the share of it that is done.
+_LENGTHS = ("total_env_steps", "training.epochs", "training.max_steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +64,7 @@ class Change:
 def changes_between(before: Mapping[str, Plain], after: Mapping[str, Plain]) -> list[Change]:
     """Return every setting that differs, by its path, with what the change does."""
     old, new = _leaves(before, ""), _leaves(after, "")
-    is_scheduled = bool(before.get("trainer", {}).get("values"))
+    is_scheduled = bool(before.get("trainer", {}).get("values")) or _learning_rate_follows_length(before)
     return [
         Change(path, old.get(path), new.get(path), _effect(path, is_scheduled=is_scheduled))
         for path in sorted({*old, *new})
@@ -68,9 +90,13 @@ def refuse_changes(changes: Sequence[Change], *, is_forced: bool) -> None:
 def _effect(path: str, *, is_scheduled: bool) -> Effect:
     if _is_below(path, _IMPOSSIBLE):
         return "impossible"
-    if path == "total_env_steps":  # the share of it that is done is what scheduled values follow
+    if path in _LENGTHS:
         return "changes training" if is_scheduled else "harmless"
     return "harmless" if _is_below(path, _HARMLESS) else "changes training"
+
+
+def _learning_rate_follows_length(settings: Mapping[str, Plain]) -> bool:
+    return settings.get("training", {}).get("lr_schedule", "constant") != "constant"
 
 
 def _is_below(path: str, roots: Sequence[str]) -> bool:

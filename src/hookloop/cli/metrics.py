@@ -29,7 +29,8 @@ def metrics(run: str, *key: str, runs_dir: Path = Path("runs"), csv: bool = Fals
         json: Write every point as JSON.
     """
     folder = find_run(runs_dir, run)
-    run_id = folder.read_config().run_id
+    config = folder.read_config()
+    run_id = config.run_id
     with open_stats(folder) as reader:
         known = reader.keys(run_id)
         for name in key:
@@ -41,7 +42,7 @@ def metrics(run: str, *key: str, runs_dir: Path = Path("runs"), csv: bool = Fals
     elif csv:
         _write_csv(curves)
     else:
-        _show_curves(curves)
+        _show_curves(curves, config.step_clock)
     return 0
 
 
@@ -71,13 +72,14 @@ def query(
     return 0
 
 
-def _show_curves(curves: dict[str, list[Point]]) -> None:
+def _show_curves(curves: dict[str, list[Point]], step_clock: str) -> None:
     rows: list[list[str]] = []
     for name, points in curves.items():
         if points:
             values = [point.value for point in points]
             finite = [value for value in values if math.isfinite(value)] or [math.nan]
-            figures = [short(value) for value in (values[-1], min(finite), max(finite), points[-1].env_steps)]
+            steps = getattr(points[-1], step_clock)
+            figures = [short(value) for value in (values[-1], min(finite), max(finite), steps)]
             rows.append([name, *figures, sparkline(values)])
     show_table(("metric", "last", "min", "max", "steps", "curve"), rows)
 

@@ -38,6 +38,8 @@ class MeasuredRun:
     evaluations: list[Curve]
     resumed_at: list[float]
     """Where its attempts after the first went on."""
+    step_clock: str = "env_steps"
+    """What its throughput is counted in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ _WISHES = (
     _Wish("accuracy", (r"(train_|val_)?accuracy(/.*)?",)),
     _Wish("return", (r"return/mean", r"return(/.*)?")),
     _Wish("learning rate", (r"(.*[/.])?(learning_rate|lr)",)),
-    _Wish("gradient norm", (r"grad(ient)?s?/(norm|l2_norm|total_norm)", r"(.*/)?grad(ient)?_norm")),
+    _Wish("gradient norm", (r"grad_norm", r"grad(ient)?s?/(norm|l2_norm|total_norm)", r"(.*/)?grad(ient)?_norm")),
 )
 
 
@@ -72,9 +74,15 @@ def says_the_most(key: str) -> bool:
     return any(re.fullmatch(pattern, key) for wish in _WISHES for pattern in wish.patterns)
 
 
+def usual_clock(folders: Sequence[RunFolder]) -> Clock:
+    """Return the clock that says the most about these runs; epochs are what runs of all kinds have."""
+    return "env_steps" if all(folder.read_config().workload == "rl" for folder in folders) else "epoch"
+
+
 def measured(folder: RunFolder, clock: Clock, is_wanted: Callable[[str], bool] = lambda _: True) -> MeasuredRun:
     """Read the curves of a run, all of them unless it is said which."""
-    run_id = folder.read_config().run_id
+    config = folder.read_config()
+    run_id = config.run_id
     with open_stats(folder) as reader:
         known = reader.keys(run_id)
         curves = {key: _curve(reader, run_id, key, folder.name, clock) for key in known if is_wanted(key)}
@@ -82,7 +90,8 @@ def measured(folder: RunFolder, clock: Clock, is_wanted: Callable[[str], bool] =
         evaluations = _evaluations(reader.evaluations(run_id), folder.name, clock)
     begun = [each["epoch"] for each in attempts[1:] if each["epoch"]]
     at = {row["epoch"]: float(row[clock]) for row in epochs}
-    return MeasuredRun(folder.name, known, curves, epochs, evaluations, [at[epoch] for epoch in begun if epoch in at])
+    resumed_at = [at[epoch] for epoch in begun if epoch in at]
+    return MeasuredRun(folder.name, known, curves, epochs, evaluations, resumed_at, config.step_clock)
 
 
 def overview(runs: Sequence[MeasuredRun], clock: Clock, smooth_points: int) -> list[Panel]:
@@ -153,11 +162,11 @@ def _per_epoch(run: MeasuredRun, clock: Clock, name: str, figure: Callable[[floa
     """Return a figure of every epoch, from the time and the steps it took."""
     x: list[float] = []
     y: list[float] = []
-    before: dict[str, Any] = {"seconds": 0.0, "env_steps": 0}
+    before: dict[str, Any] = {"seconds": 0.0, run.step_clock: 0}
     for row in run.epochs:
         seconds = row["seconds"] - before["seconds"]
         if seconds > 0:
             x.append(float(row[clock]))
-            y.append(figure(seconds, row["env_steps"] - before["env_steps"]))
+            y.append(figure(seconds, row[run.step_clock] - before[run.step_clock]))
         before = row
     return Curve(name, x, y, run.name)

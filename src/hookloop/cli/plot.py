@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookloop.charts import Page, Section, write_picture
-from hookloop.cli.panels import Clock, chosen, measured, overview, says_the_most
+from hookloop.cli.panels import Clock, chosen, measured, overview, says_the_most, usual_clock
 from hookloop.cli.run_folder import find_run
 from hookloop.cli.tables import say
 from hookloop.errors import ConfigError
@@ -17,7 +17,7 @@ DEFAULT_NAME = "curves.png"
 def plot(
     *run: str,
     key: tuple[str, ...] = (),
-    x: Clock = "env_steps",
+    x: Clock | None = None,
     smooth: int = 1,
     to: Path | None = None,
     runs_dir: Path = Path("runs"),
@@ -27,7 +27,7 @@ def plot(
     Args:
         run: Names of runs, beginnings of them, paths, or latest, which is taken if none is named.
         key: Metrics to draw, such as return/mean; by default those that say the most.
-        x: The clock below the curves.
+        x: The clock below the curves; environment steps by default, or epochs where there are none.
         smooth: Draw means over this many points, and what was measured pale behind them.
         to: The file, which ends in .png, .svg or .html; curves.png in the folder of the first run by default.
         runs_dir: The folder of all runs.
@@ -41,8 +41,9 @@ def plot(
     file = to if to is not None else folders[0].path / DEFAULT_NAME
     if file.suffix.lower() not in ENDINGS:
         raise ConfigError(f"--to must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {str(file)!r}.")
-    runs = [measured(folder, x, key.__contains__ if key else says_the_most) for folder in folders]
-    panels = chosen(runs, key, x, smooth) if key else overview(runs, x, smooth)
+    clock = x if x is not None else usual_clock(folders)
+    runs = [measured(folder, clock, key.__contains__ if key else says_the_most) for folder in folders]
+    panels = chosen(runs, key, clock, smooth) if key else overview(runs, clock, smooth)
     if not panels:
         raise ConfigError(f"There is nothing to draw in {', '.join(names)} yet: no epoch has been completed.")
     title = ", ".join(names)

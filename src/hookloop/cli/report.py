@@ -8,10 +8,10 @@ from typing import Any
 
 from hookloop.charts import Bars, Facts, Folded, Page, Panel, Part, Prose, Section, Table
 from hookloop.cli.hook_costs import COST_COLUMNS, Cost, costs_of
-from hookloop.cli.panels import CLOCK_NAMES, Clock, MeasuredRun, by_group, measured, overview
+from hookloop.cli.panels import CLOCK_NAMES, Clock, MeasuredRun, by_group, measured, overview, usual_clock
 from hookloop.cli.run_details import Details, details
 from hookloop.cli.run_folder import find_run
-from hookloop.cli.run_show import ATTEMPT_COLUMNS, as_text, attempt_rows, checkpoint_notes
+from hookloop.cli.run_show import ATTEMPT_COLUMNS, as_text, attempt_rows, changed_from, checkpoint_notes
 from hookloop.cli.run_stats import open_stats
 from hookloop.cli.tables import duration, moment, say, short, size
 from hookloop.errors import ConfigError
@@ -20,12 +20,12 @@ DEFAULT_NAME = "report.html"
 _MOST_ROWS = 1000
 
 
-def report(run: str, *, x: Clock = "env_steps", to: Path | None = None, runs_dir: Path = Path("runs")) -> int:
+def report(run: str, *, x: Clock | None = None, to: Path | None = None, runs_dir: Path = Path("runs")) -> int:
     """Write one page about a run: its curves, evaluations, checkpoints, hooks, settings and surroundings.
 
     Args:
         run: The run's name, the beginning of it, its path, or latest.
-        x: The clock below the curves.
+        x: The clock below the curves; environment steps by default, or epochs where there are none.
         to: The file, which ends in .html; report.html in the run's folder by default.
         runs_dir: The folder of all runs.
     """
@@ -33,13 +33,14 @@ def report(run: str, *, x: Clock = "env_steps", to: Path | None = None, runs_dir
     file = to if to is not None else folder.path / DEFAULT_NAME
     if file.suffix.lower() != ".html":
         raise ConfigError(f"--to must end in .html, got {str(file)!r}.")
-    found, curves = details(folder), measured(folder, x)
+    clock = x if x is not None else usual_clock([folder])
+    found, curves = details(folder), measured(folder, clock)
     with open_stats(folder) as reader:
         costs = costs_of(reader, found["run_id"])
     sections = [
         Section("In short", [Facts(_headline(found))]),
-        Section("Curves", _curves(curves, x)),
-        Section("Evaluations", _evaluations(found, curves, x)),
+        Section("Curves", _curves(curves, clock)),
+        Section("Evaluations", _evaluations(found, curves, clock)),
         Section("Checkpoints", _checkpoints(found)),
         Section("Hooks", _hooks(costs, found)),
         Section("Attempts", [Table(ATTEMPT_COLUMNS, attempt_rows(found))]),
@@ -55,13 +56,15 @@ def report(run: str, *, x: Clock = "env_steps", to: Path | None = None, runs_dir
 
 def _headline(found: Details) -> dict[str, str]:
     clocks, score = found["clocks"], found["score"]
-    speed = clocks["env_steps"] / clocks["seconds"] if clocks["seconds"] else 0.0
+    clock: Clock = found["step_clock"]
+    steps = clocks[clock]
+    speed = steps / clocks["seconds"] if clocks["seconds"] else 0.0
     facts = {"status": found["status"]}
     if score is not None and score["last"] is not None:
         facts[score["metric"]] = short(score["last"])
         facts[f"best {score['metric']}"] = short(score["best"])
     facts |= {
-        "environment steps": f"{clocks['env_steps']:,}",
+        CLOCK_NAMES[clock]: f"{steps:,}",
         "time": duration(clocks["seconds"]),
         "steps per second": f"{speed:,.0f}",
         "began (UTC)": moment(found["created"]),
@@ -84,7 +87,7 @@ def _evaluations(found: Details, run: MeasuredRun, clock: Clock) -> list[Part]:
         return [Prose("The run has not been evaluated yet.")]
     columns = ("name", "step", "score", "episodes", "checkpoint", "all scores")
     cells = [
-        [row["name"], str(row["env_steps"]), short(row["score"]), str(row["episodes"]),
+        [row["name"], str(row[found["step_clock"]]), short(row["score"]), str(row["episodes"]),
          row["checkpoint"] or "in memory", ", ".join(f"{name} {short(value)}" for name, value in row["scores"].items())]
         for row in reversed(rows)
     ]  # fmt: skip
@@ -129,7 +132,7 @@ def _events(found: Details) -> list[Part]:
     if not found["events"]:
         return [Prose("Nothing out of the ordinary happened.")]
     rows = [
-        [str(each["env_steps"]), moment(each["wall_time"]), each["who"], each["what"], each["why"]]
+        [str(each[found["step_clock"]]), moment(each["wall_time"]), each["who"], each["what"], each["why"]]
         for each in reversed(found["events"])
     ]
     return [Table(("step", "when (UTC)", "who", "what", "why"), rows[:_MOST_ROWS], frozenset({"step"}))]
@@ -149,7 +152,7 @@ def _configuration(found: Details) -> list[Part]:
         parts.append(Table(("setting", "value", "recipe"), differing))
     if found["changed_on_resume"]:
         changes = [
-            [each["path"], as_text(each["before"]), as_text(each["after"]), str(each["env_steps"])]
+            [each["path"], as_text(each["before"]), as_text(each["after"]), changed_from(each, found)]
             for each in found["changed_on_resume"]
         ]
         parts.append(Table(("changed on resume", "before", "after", "from step"), changes, frozenset({"from step"})))

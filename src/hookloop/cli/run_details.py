@@ -34,6 +34,7 @@ def details(folder: RunFolder) -> Details:
         "recipe": config.recipe,
         "seed": config.seed,
         "threads": config.threads,
+        "step_clock": config.step_clock,
         "tags": read_tags(folder.path),
         "size_bytes": bytes_below(folder.path),
         "settings": config.settings,
@@ -98,6 +99,7 @@ def _measured(folder: RunFolder, run_id: str, reader: StatsReader) -> Details:
         "last": points[-1].value if points else None,
         "best": best.value if best else None,
         "best_at_env_steps": best.env_steps if best else None,
+        "best_at_epoch": best.epoch if best else None,
     }
     attempts = reader.attempts(run_id)
     if attempts and attempts[-1]["outcome"] is None and status == KILLED:

@@ -45,8 +45,15 @@ class RunConfig:
     def goal(self) -> tuple[int | None, str]:
         """What it is going for, and the clock that counts it."""
         if self.workload == "supervised":
-            return _whole(self.settings.get("training", {}).get("epochs")), "epochs"
+            training = self.settings.get("training", {})
+            steps = _whole(training.get("max_steps"))
+            return (_whole(training.get("epochs")), "epochs") if steps is None else (steps, "optimizer_steps")
         return _whole(self.settings.get("total_env_steps")), "env_steps"
+
+    @property
+    def step_clock(self) -> str:
+        """What is called a step of it, as a column of its statistics."""
+        return "optimizer_steps" if self.workload == "supervised" else "env_steps"
 
     @property
     def sha256(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from hookloop.cli.run_folder import RunConfig, RunFolder
-from hookloop.cli.workloads import own_hooks
+from hookloop.cli.workloads import own_hooks, saves_within_epochs
 from hookloop.config.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def _saving(
         sinks=_sinks(wanted.publish_to),
         strict=False,
         max_failed_saves=wanted.max_failed_saves,
+        within_epochs=saves_within_epochs(settings),
     )
 
 

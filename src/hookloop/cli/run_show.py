@@ -37,21 +37,26 @@ def show(run: str, *, runs_dir: Path = Path("runs"), json: bool = False) -> int:
 
 def headline(found: Details) -> dict[str, str]:
     """Return the few lines that say the most about a run."""
-    clocks, score = found["clocks"], found["score"]
+    score = found["score"]
     because = f": {found['ended_because']}" if found["ended_because"] else ""
     lines = {
         "run": f"{found['run']} ({found['recipe']}, seed {found['seed']})",
         "status": f"{found['status']}{because}",
         "began": moment(found["created"]),
-        "trained": f"{clocks['env_steps']} steps in {duration(clocks['seconds'])}, {clocks['epoch']} epochs, "
-        f"{clocks['optimizer_steps']} optimizer steps, {clocks['episodes']} episodes",
+        "trained": _trained(found),
     }
     if score is not None:
-        best = "" if score["best"] is None else f", best {short(score['best'])} at step {score['best_at_env_steps']}"
+        at = f"at step {score['best_at_env_steps']}" if _has_envs(found) else f"in epoch {score['best_at_epoch']}"
+        best = "" if score["best"] is None else f", best {short(score['best'])} {at}"
         lines["score"] = f"{score['metric']} {short(score['last'])}{best}"
     lines["tags"] = " ".join(found["tags"]) or "-"
     lines["size"] = f"{size(found['size_bytes'])} in {found['path']}"
     return lines
+
+
+def changed_from(change: Details, found: Details) -> str:
+    """Return the step from which on a change holds; a dash where it was not written down."""
+    return short(change.get(found["step_clock"]))
 
 
 def as_text(value: Any) -> str:
@@ -84,6 +89,18 @@ def attempt_rows(found: Details) -> list[list[str]]:
 ATTEMPT_COLUMNS = ("attempt", "began", "took", "outcome", "from", "on")
 
 
+def _has_envs(found: Details) -> bool:
+    return found["step_clock"] == "env_steps"
+
+
+def _trained(found: Details) -> str:
+    clocks = found["clocks"]
+    took, others = duration(clocks["seconds"]), f"{clocks['epoch']} epochs, {clocks['optimizer_steps']} optimizer steps"
+    if not _has_envs(found):
+        return f"{others} in {took}"
+    return f"{clocks['env_steps']} steps in {took}, {others}, {clocks['episodes']} episodes"
+
+
 def _show_settings(found: Details) -> None:
     differences = found["differs_from_recipe"]
     if differences is None:
@@ -96,7 +113,8 @@ def _show_settings(found: Details) -> None:
         say("settings that a resume changed")
         for each in found["changed_on_resume"]:
             values = f"{as_text(each['before'])} -> {as_text(each['after'])}"
-            say(f"  {each['path']} {values} from step {each['env_steps']} on")
+            since = changed_from(each, found)
+            say(f"  {each['path']} {values}" + ("" if since == "-" else f" from step {since} on"))
 
 
 def _show_attempts(found: Details) -> None:

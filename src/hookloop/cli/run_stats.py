@@ -13,11 +13,10 @@ from hookloop.storage.lock import require_free
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader
 
-RETURN = "return/mean"
 KILLED = "killed"
 NO_STATISTICS = "no statistics"
 DAMAGED = "damaged"
-SUMMARY = ("run", "recipe", "seed", "status", "steps", "return", "began", "tags")
+SUMMARY = ("run", "recipe", "seed", "status", "steps", "metric", "score", "began", "tags")
 
 
 def open_stats(folder: RunFolder) -> StatsReader:
@@ -49,7 +48,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
     found: dict[str, Any] = dict.fromkeys(SUMMARY)
     found |= {"run": folder.name, "status": DAMAGED, "tags": read_tags(folder.path)}
     try:
-        config = folder.read_config()
+        config, metric = folder.read_config(), folder.read_retention().metric
         found |= {"recipe": config.recipe, "seed": config.seed, "status": NO_STATISTICS}
         with open_stats(folder) as reader:
             row, last = reader.run(config.run_id), reader.last_epoch(config.run_id)
@@ -57,7 +56,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
     except (ConfigError, StatsError):
         return found
     found["status"] = how_it_stands(folder, row["status"])
-    found["steps"] = last["env_steps"] if last else 0
-    found["return"] = latest[RETURN].value if RETURN in latest else None
+    found["steps"] = last[config.step_clock] if last else 0
+    found |= {"metric": metric, "score": latest[metric].value if metric in latest else None}
     found["began"] = row["created"]
     return found

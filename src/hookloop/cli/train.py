@@ -130,7 +130,9 @@ class _Changes:
             ctx.state.stop = None  # it was asked for under other settings; whoever wants it asks again
         if not self._changes:
             return
-        noted = [{**asdict(change), "env_steps": ctx.state.clocks.env_steps} for change in self._changes]
+        clocks = ctx.state.clocks
+        at = {"env_steps": clocks.env_steps, "optimizer_steps": clocks.optimizer_steps}
+        noted = [{**asdict(change), **at} for change in self._changes]
         self._folder.write_config(replace(self._config, changes=[*self._config.changes, *noted]))
 
 

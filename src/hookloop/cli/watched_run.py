@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.display import Curve, Evaluation, Failure, History, Pace, RunView, SavedCheckpoint
-from hookloop.display.view import RUNNING
+from hookloop.display.view import EPOCHS, RUNNING
 from hookloop.errors import StatsError
 from hookloop.monitoring.outside import Verdict, watch_heartbeat
 
@@ -66,6 +66,7 @@ class WatchedRun:
                 **found,
                 **self._alive(verdict, found),
                 "total_steps": self._config.goal[0],
+                "unit": EPOCHS if self._config.goal[1] == EPOCHS else "steps",
             }
         )
 

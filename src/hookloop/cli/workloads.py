@@ -82,6 +82,12 @@ def own_hooks(settings: RunSettings, folder: RunFolder) -> list[object]:
     return _HOOKS[settings.workload](settings, folder)
 
 
+def saves_within_epochs(settings: RunSettings) -> str | None:
+    """Return when a run is saved within its epochs, too; None if it is not, or cannot be."""
+    steps = cast("SupervisedConfig", settings).training.save_every_steps if settings.workload == "supervised" else None
+    return None if steps is None else f"every {steps} optimizer_steps"
+
+
 def build_job(settings: RunSettings, *, hooks: Sequence[object], seed: int) -> Job:
     """Build everything a run needs. Imports torch."""
     return _BUILD[settings.workload](settings, hooks=hooks, seed=seed)
@@ -132,15 +138,23 @@ def _supervised_hooks(settings: SupervisedConfig, folder: RunFolder) -> list[obj
 def _supervised_job(settings: SupervisedConfig, *, hooks: Sequence[object], seed: int) -> Job:
     from hookloop.supervised.build import build_trainer
 
+    if settings.training.checkpoint_dir is not None:
+        raise ConfigError(
+            f"training.checkpoint_dir is {settings.training.checkpoint_dir!r}, but a run saves in its own folder; "
+            "leave it out, and see the settings below checkpoints."
+        )
     if settings.nan_policy != "off":  # one judge of the same gradients is enough
         training = settings.training.model_copy(update={"halt_after_bad_gradients": 0})
         settings = settings.model_copy(update={"training": training})
     trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit")
-    return Job(trainer, trainer.model, trainer.run, _supervised_in_words)
+    return Job(
+        trainer, trainer.model, trainer.run, lambda result: _supervised_in_words(result, settings.training.monitor)
+    )
 
 
-def _supervised_in_words(result: Live) -> str:
-    best = "" if result.best_metric is None else f", best {result.best_metric:.4g} in epoch {result.best_epoch}"
+def _supervised_in_words(result: Live, monitor: str) -> str:
+    metric = monitor if any(row.get(monitor) is not None for row in result.rows) else "loss"
+    best = "" if result.best_metric is None else f", {metric} {result.best_metric:.4g} in epoch {result.best_epoch}"
     loss = "no epoch completed" if result.final_loss is None else f"loss {result.final_loss:.4g}{best}"
     return f"{loss}, after {result.optimizer_steps} optimizer steps in {result.seconds:.1f} s"
 

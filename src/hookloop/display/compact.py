@@ -21,12 +21,11 @@ def compact(view: RunView, width: int, height: int, glyphs: Glyphs) -> Canvas:
 def _rows(view: RunView, width: int, glyphs: Glyphs) -> list[tuple[int, Line]]:
     """Return all lines in their order, each with its rank: 0 is what goes last."""
     dot = glyphs.dot
-    epoch = Line().add("epoch ", LABEL).add(f"{view.epoch:,}")
     rows = [
         (2, _head(view, width, glyphs)),
         (0, _progress(view, width, glyphs)),
         (0, joined((parts.steps(view), parts.speed(view)), dot)),
-        (1, joined((*parts.times(view), epoch), dot)),
+        (1, joined((line for line in (*parts.times(view), parts.epoch(view)) if line.width), dot)),
         (5, _times(view, dot)),
     ]
     curves = view.ordered_curves

@@ -24,6 +24,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def rate(per_second: float) -> str:
+    """Return how many a second: ``1,240``, and with digits behind the point where there are few: ``0.42``."""
+    return count(round(per_second)) if per_second >= 10 else f"{per_second:.2g}"
+
+
 def share(value: float) -> str:
     """Return a part of 1 in percent: ``61 %``, ``2.1 %``, ``<0.1 %``."""
     percent = value * 100

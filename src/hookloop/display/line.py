@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime
 
 from hookloop.display.figures import printable
-from hookloop.display.view import RUNNING, RunView
+from hookloop.display.view import EPOCHS, RUNNING, RunView
 
 
 def plain_line(view: RunView, when: datetime | None = None) -> str:
@@ -17,6 +17,8 @@ def plain_line(view: RunView, when: datetime | None = None) -> str:
     """
     goal = f"/{view.total_steps}" if view.total_steps else ""
     fields: dict[str, object] = {"step": f"{view.step}{goal}", "epoch": view.epoch}
+    if view.unit == EPOCHS:
+        fields = {"epoch": f"{view.step}{goal}"}
     fields.update(_figures(view))
     if view.hooks:
         fields["hooks"] = f"{view.hooks_share:.1%}"
@@ -34,6 +36,8 @@ def json_line(view: RunView, when: datetime | None = None) -> str:
     fields.update(_figures(view))
     if view.total_steps:
         fields["total_steps"] = view.total_steps
+    if view.unit == EPOCHS:
+        fields["unit"] = view.unit
     if view.hooks:
         fields["hooks"] = view.hooks_share
     fields.update({name: curve.latest for name, curve in view.ordered_curves.items()})
@@ -47,7 +51,7 @@ def json_line(view: RunView, when: datetime | None = None) -> str:
 def _figures(view: RunView) -> dict[str, object]:
     found: dict[str, object] = {}
     if view.steps_per_second is not None:
-        found["sps"] = round(view.steps_per_second)
+        found["sps"] = round(view.steps_per_second, None if view.steps_per_second >= 10 else 3)
     if view.is_ticking and view.eta_seconds is not None and math.isfinite(view.eta_seconds):
         found["eta"] = round(view.eta_seconds)
     if view.status != RUNNING:

@@ -46,8 +46,8 @@ def _progress(view: RunView, width: int, glyphs: Glyphs) -> Line:
 
 
 def _figures(view: RunView, width: int) -> Line:
-    epoch = Line().add("epoch ", LABEL).add(f"{view.epoch:,}", STRONG)
-    *cells, last = [parts.steps(view), parts.speed(view), epoch, *parts.times(view)]
+    found = [parts.steps(view), parts.speed(view), parts.epoch(view), *parts.times(view)]
+    *cells, last = [cell for cell in found if cell.width]
     # Every cell begins at a place of its own, so that nothing moves when a figure grows.
     first = max(width // 3, cells[0].width + 2)
     slot = (width - first) // len(cells)

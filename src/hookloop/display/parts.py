@@ -19,9 +19,9 @@ from hookloop.display.canvas import (
     share_bar,
     shortened,
 )
-from hookloop.display.figures import count, duration, number, share, shown
+from hookloop.display.figures import count, duration, number, rate, share, shown
 from hookloop.display.sparkline import sparkline
-from hookloop.display.view import RUNNING, STOPPING, Curve, Evaluation, RunView
+from hookloop.display.view import EPOCHS, RUNNING, STOPPING, Curve, Evaluation, RunView
 
 OTHER = "other"
 HOOKS = "hooks"
@@ -67,13 +67,18 @@ def steps(view: RunView) -> Line:
     line = Line().add(count(view.step), STRONG)
     if view.total_steps:
         line.add(" of ", LABEL).add(count(view.total_steps))
-    return line.add(" steps", LABEL)
+    return line.add(f" {view.unit}", LABEL)
 
 
 def speed(view: RunView) -> Line:
     """Return the steps per second."""
-    found = "-" if view.steps_per_second is None else count(round(view.steps_per_second))
-    return Line().add(found, STRONG).add(" steps/s", LABEL)
+    found = "-" if view.steps_per_second is None else rate(view.steps_per_second)
+    return Line().add(found, STRONG).add(f" {view.unit}/s", LABEL)
+
+
+def epoch(view: RunView) -> Line:
+    """Return the epoch; nothing where the steps are epochs already."""
+    return Line() if view.unit == EPOCHS else Line().add("epoch ", LABEL).add(f"{view.epoch:,}", STRONG)
 
 
 def times(view: RunView) -> list[Line]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 RUNNING = "running"
 STOPPING = "stopping"
+EPOCHS = "epochs"
 _TICKING = (RUNNING, STOPPING)
 _PLACES = {"return": 0, "loss": 2, "losses": 2}
 
@@ -89,6 +90,8 @@ class RunView:
     epoch: int = 0
     step: int = 0
     total_steps: int | None = None
+    unit: str = "steps"
+    """What a step is called: steps, or epochs where those are counted."""
     episodes: int = 0
     steps_per_second: float | None = None
     elapsed_seconds: float = 0.0

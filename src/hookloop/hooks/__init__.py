@@ -1,10 +1,13 @@
 """The hooks that come with hookloop, and what is needed to write one."""
 
 from hookloop.core import CompositeHook, Hook, HookContext, HookManager, PeriodicHook, TrainerHook, TrainerState
+from hookloop.hooks.alert import AlertHook
 from hookloop.hooks.best_weights import BestWeightsHook
 from hookloop.hooks.checkpoint import CheckpointHook
 from hookloop.hooks.checkpoint_folder import CheckpointFolderHook
+from hookloop.hooks.confidence import ConfidenceHook
 from hookloop.hooks.display import DisplayHook
+from hookloop.hooks.drift import DriftHook
 from hookloop.hooks.early_stopping import EarlyStoppingHook
 from hookloop.hooks.ema import EmaHook
 from hookloop.hooks.evaluation import EvaluationHook
@@ -29,11 +32,14 @@ from hookloop.hooks.trackers import TrackerHook
 from hookloop.hooks.watchdog import WatchdogHook
 
 __all__ = [
+    "AlertHook",
     "BestWeightsHook",
     "CheckpointFolderHook",
     "CheckpointHook",
     "CompositeHook",
+    "ConfidenceHook",
     "DisplayHook",
+    "DriftHook",
     "EarlyStoppingHook",
     "EmaHook",
     "EvaluationHook",

@@ -30,6 +30,7 @@ class CheckpointHook(CompositeHook):
         sinks: Where to publish; nothing is published without one.
         strict: Refuse to resume if the hooks are not those of the checkpoint.
         max_failed_saves: So many writes that fail in a row end the run; fewer are reported, and the run goes on.
+        within_epochs: When to save after a batch, too, of a workload that can go on there.
     """
 
     def __init__(
@@ -43,15 +44,18 @@ class CheckpointHook(CompositeHook):
         sinks: Sequence[Sink] = (),
         strict: bool = True,
         max_failed_saves: int = 3,
+        within_epochs: Schedule | str | None = None,
     ) -> None:
         _require_interval("checkpoint_interval", checkpoint_interval)
         if wandb_checkpoint_interval is not None:
             _require_interval("wandb_checkpoint_interval", wandb_checkpoint_interval)
         when = Every(checkpoint_interval) if schedule is None else as_schedule(schedule)
         self.checkpoint_manager = checkpoint_manager
-        children: list[object] = [
-            SaveHook(checkpoint_manager, when, resume=resume, strict=strict, max_failed_saves=max_failed_saves)
-        ]
+        save_type = SaveHook if within_epochs is None else BatchSaveHook
+        save = save_type(checkpoint_manager, when, resume=resume, strict=strict, max_failed_saves=max_failed_saves)
+        if within_epochs is not None:
+            save.schedule["minibatch_end"] = as_schedule(within_epochs)
+        children: list[object] = [save]
         if sinks:
             children.append(PublishHook(checkpoint_manager, sinks, wandb_checkpoint_interval or 1))
         super().__init__(children, name="checkpoint")
@@ -68,7 +72,7 @@ class SaveHook:
     def __init__(
         self, manager: CheckpointManager, when: Schedule, *, resume: bool | str, strict: bool, max_failed_saves: int
     ) -> None:
-        self.schedule = {"epoch_end": when, "epoch_start": Always()}
+        self.schedule: dict[str, Schedule] = {"epoch_end": when, "epoch_start": Always()}
         self.failed_in_a_row = 0
         self._manager = manager
         self._resume: str | None = "latest" if resume is True else resume or None
@@ -145,6 +149,16 @@ class SaveHook:
         if is_last or self.failed_in_a_row >= self._max_failed_saves:
             raise error
         ctx.note_failure(error)
+
+
+class BatchSaveHook(SaveHook):
+    """Saves within epochs, too: for data so large that an epoch is more than one wants to lose."""
+
+    def on_minibatch_end(self, ctx: HookContext) -> None:
+        """Save, unless the epoch is done with this batch: then its end is what is saved."""
+        if getattr(_loop_of(ctx).workload, "is_within_epoch", False):
+            self._deliver(ctx)
+            self._save(ctx, "periodic")
 
 
 class PublishHook:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from hookloop.checkpoints import CheckpointManager, Retention
-from hookloop.core import Always, CompositeHook, Every, HookContext
+from hookloop.core import CompositeHook, Every
 from hookloop.errors import RegistrationError
-from hookloop.hooks.checkpoint import SaveHook
+from hookloop.hooks.checkpoint import BatchSaveHook, SaveHook
 
 
 class CheckpointFolderHook(CompositeHook):
@@ -65,16 +65,9 @@ class FolderSaveHook(SaveHook):
         self._resume = selector
 
 
-class StepSaveHook(FolderSaveHook):
-    """Saves within epochs, too: for data so large that an epoch is more than one wants to lose."""
+class StepSaveHook(FolderSaveHook, BatchSaveHook):
+    """Saves within epochs, too."""
 
     def __init__(self, manager: CheckpointManager, every_epochs: int, every_steps: int) -> None:
         super().__init__(manager, every_epochs)
-        within = Every(every_steps, "optimizer_steps")
-        self.schedule = {"epoch_end": Every(every_epochs), "epoch_start": Always(), "minibatch_end": within}
-
-    def on_minibatch_end(self, ctx: HookContext) -> None:
-        """Save, unless the epoch is done with this batch: then its end is what is saved."""
-        if ctx.loop is not None and getattr(ctx.loop.workload, "is_within_epoch", False):
-            self._deliver(ctx)
-            self._save(ctx, "periodic")
+        self.schedule["minibatch_end"] = Every(every_steps, "optimizer_steps")

@@ -8,7 +8,7 @@ from typing import Any
 from hookloop.core import HookContext
 from hookloop.core.clocks import ENV_STEPS, canonical_clock
 from hookloop.display import Block, Curve, Evaluation, Failure, History, Pace, RunView, SavedCheckpoint, TrackerHealth
-from hookloop.display.view import RUNNING
+from hookloop.display.view import EPOCHS, RUNNING
 
 Plain = Any
 
@@ -89,6 +89,7 @@ class RunViews:
             epoch=state.epoch,
             step=step,
             total_steps=self.total_steps,
+            unit=EPOCHS if self.clock == EPOCHS else "steps",
             episodes=state.clocks.episodes,
             steps_per_second=self._pace.speed(),
             elapsed_seconds=seconds,
@@ -125,7 +126,7 @@ class RunViews:
     def _scores(self, ctx: HookContext, step: int) -> tuple[Evaluation, ...]:
         at = step if self._evaluated_step is None else self._evaluated_step
         for name, score in ctx.state.eval_scores.items():
-            if not isinstance(score, int | float):
+            if not isinstance(score, int | float) or name in self._curves:  # a curve tells more than its last point
                 continue
             known = self._evaluations.get(name)
             if known is not None and known.score == score and known.step == at:

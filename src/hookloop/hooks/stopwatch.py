@@ -47,6 +47,7 @@ class StopwatchHook:
         self.log_every = log_every
         self.total_steps = total_steps
         self.clock = canonical_clock(clock)
+        self._unit = "epochs" if self.clock == "epochs" else "steps"
         self.with_hooks = with_hooks
         self._given_time_ns = time_ns
         self._time_ns: Callable[[], int] = time_ns if time_ns is not None else time.perf_counter_ns
@@ -99,7 +100,7 @@ class StopwatchHook:
         lap = self._watch.lap()
         metrics = {**_per_epoch(lap, max(lap_epochs, 1)), **self._cumulative(), **self._overview(ctx)}
         if lap.get(TOTAL, 0.0) > 0 and lap_steps > 0:
-            metrics["overview/steps_per_second"] = lap_steps / lap[TOTAL]
+            metrics[f"overview/{self._unit}_per_second"] = lap_steps / lap[TOTAL]
         if self.with_hooks and ctx.loop is not None:
             metrics.update(_of_hooks(ctx))
         ctx.log(metrics)
@@ -134,7 +135,7 @@ class StopwatchHook:
         }
         mean = self._watch.rate(TOTAL, steps)
         if mean is not None and steps > 0:
-            metrics["overview/steps_per_second_mean"] = mean
+            metrics[f"overview/{self._unit}_per_second_mean"] = mean
         if self.total_steps is not None:
             eta = self._watch.eta_seconds(TOTAL, steps, self.total_steps, done_before=self._attempt_steps)
             if eta is not None:

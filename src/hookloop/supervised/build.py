@@ -11,7 +11,9 @@ from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
 from hookloop.errors import ConfigError
 from hookloop.supervised.config import CharlmConfig, CNNConfig, SupervisedConfig
-from hookloop.supervised.datasets import Split, charlm, digits
+from hookloop.supervised.datasets import DataForm, Split, charlm, digits
+from hookloop.supervised.datasets.charlm import charlm_form
+from hookloop.supervised.datasets.digits import FORM as DIGITS_FORM
 from hookloop.supervised.models import CNN, GPT
 from hookloop.supervised.trainer import Trainer
 
@@ -52,7 +54,12 @@ def build_data(config: SupervisedConfig) -> Split:
     return digits(val_share=wanted.val_share)
 
 
-def build_model(config: SupervisedConfig, data: Split, *, seed: int = 0) -> nn.Module:
+def data_form(config: SupervisedConfig) -> DataForm:
+    """Return what a model must know of the data of a run; the data themselves need not be there."""
+    return charlm_form(config.data.block_size) if isinstance(config.data, CharlmConfig) else DIGITS_FORM
+
+
+def build_model(config: SupervisedConfig, data: DataForm, *, seed: int = 0) -> nn.Module:
     """Build a model that fits the data; its first weights follow from the seed, and from nothing else."""
     wanted = config.model
     with torch.random.fork_rng(devices=[]):

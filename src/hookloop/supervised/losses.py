@@ -37,6 +37,10 @@ class LossStrategy:
         """Return how many answers are right, and of how many; None where nothing is right or wrong."""
         return None
 
+    def answers(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the scores ``[N, C]`` of all answers that count, and the right ones ``[N]``; None without classes."""
+        return None
+
     def weight(self, targets: Tensor) -> Tensor | int:
         """Return how much this batch counts in a mean over batches: its samples, or answers that are not ignored."""
         return len(targets)
@@ -93,6 +97,12 @@ class _Classes(LossStrategy):
         """Return how often the class with the highest score is the right one."""
         counts = targets != IGNORED
         return ((logits.argmax(1) == targets) & counts).sum(), counts.sum()
+
+    def answers(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the scores of each answer that is not ignored, with the classes last."""
+        scores, wanted = logits.movedim(1, -1).reshape(-1, logits.shape[1]), targets.reshape(-1)
+        counts = wanted != IGNORED
+        return scores[counts], wanted[counts]
 
     def weight(self, targets: Tensor) -> Tensor | int:
         """Return how many targets are not ignored."""
@@ -151,6 +161,10 @@ class TokenClassification(_Classes):
         """Return how many positions are right."""
         return super().right(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
 
+    def answers(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the scores of each position that is not ignored."""
+        return super().answers(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+
 
 @register_loss("language_modeling", "causal_lm", "lm")
 class LanguageModeling(TokenClassification):
@@ -178,6 +192,10 @@ class LanguageModeling(TokenClassification):
     def right(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return how many of the tokens that follow are foretold."""
         return super().right(logits[:, :-1], self._following(targets))
+
+    def answers(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the scores of each token that follows."""
+        return super().answers(logits[:, :-1], self._following(targets))
 
     def weight(self, targets: Tensor) -> Tensor | int:
         """Return how many tokens are to be foretold."""

@@ -30,6 +30,8 @@ class Measured:
     """How much it counts in a mean over batches."""
     right: tuple[Tensor, Tensor] | None
     """How many answers are right, and of how many."""
+    answers: Callable[[], tuple[Tensor, Tensor] | None]
+    """Returns the scores of the answers and the right ones, for whoever wants to look closer."""
 
 
 class Objective:
@@ -75,7 +77,12 @@ class Objective:
             loss = self._judge(strategy, output, targets)
             right = None if output.logits is None or targets is None else strategy.right(output.logits, targets)
         weight = strategy.weight(targets) if isinstance(targets, Tensor) else 1
-        return Measured(loss, weight, right)
+        logits = output.logits
+
+        def answers() -> tuple[Tensor, Tensor] | None:
+            return None if logits is None or targets is None else strategy.answers(logits, targets)
+
+        return Measured(loss, weight, right, answers)
 
     def state_dict(self) -> dict[str, Plain]:
         """Return which strategy was found."""

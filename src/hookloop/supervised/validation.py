@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from hookloop.core import Every, HookContext, TrainingLoop
 from hookloop.supervised.data.source import Source
@@ -30,10 +30,15 @@ class ValidationLoop:
     def __init__(self, model: nn.Module, objective: Objective) -> None:
         self._model = model
         self._objective = objective
+        self.keeps_answers = 0
+        """How many answers of each validation are kept at least, from its beginning on; 0 for none."""
+        self.answers: list[tuple[Tensor, Tensor]] = []
+        """The answers of the last validation that were kept: scores ``[N, C]`` and what is right ``[N]``."""
 
     def run(self, source: Source) -> dict[str, float]:
         """Return the mean loss over all batches, each as heavy as it is large, and the accuracy where there is one."""
         loss, right = Meter(), Meter()
+        self.answers = []
         with evaluation_mode(self._model), torch.no_grad():
             for batch in source.iterate(0):
                 measured = self._objective.measure(batch)
@@ -41,7 +46,14 @@ class ValidationLoop:
                 if measured.right is not None:
                     correct, answers = measured.right
                     right.add(correct.double() / answers.clamp(min=1), float(answers))
+                if sum(len(wanted) for _, wanted in self.answers) < self.keeps_answers:
+                    self._keep(measured)
         return summary(loss, right, self._objective)
+
+    def _keep(self, measured: Measured) -> None:
+        found = measured.answers()
+        if found is not None:
+            self.answers.append(found)
 
     def measure(self, batch: Any) -> Measured:
         """Measure a single batch."""

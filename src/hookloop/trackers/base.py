@@ -111,6 +111,11 @@ class Reading:
     """The latest at which one of them was measured."""
     metrics: Mapping[str, float]
 
+    @property
+    def step(self) -> int:
+        """The steps of the run: those of its environments, or of its optimizer where there are none."""
+        return self.env_steps or self.optimizer_steps
+
 
 def readings(rows: Sequence[Row]) -> list[Reading]:
     """Join points of the same clocks, in order; a key that comes twice at the same clocks begins another reading."""

@@ -21,7 +21,7 @@ MARK_FILE = "hookloop.json"
 
 
 class TensorBoardTracker:
-    """Writes scalars whose step is the run's ``env_steps``.
+    """Writes scalars whose step is the run's ``env_steps``, or its ``optimizer_steps`` where there are no environments.
 
     Beside the event file stands how many of its bytes hold whole epochs, and up to which cursor. It is written after
     the events are on the disk; what a kill left beyond is cut off when the file is opened again.
@@ -74,7 +74,7 @@ class TensorBoardTracker:
 
     def _event(self, reading: Reading) -> Live:
         # The time is that of the run's own clock: points that come late stand where they were measured.
-        event = self._messages.Event(wall_time=self._created + reading.seconds, step=reading.env_steps)
+        event = self._messages.Event(wall_time=self._created + reading.seconds, step=reading.step)
         for key, value in reading.metrics.items():
             event.summary.value.add(tag=key, simple_value=value)
         return event

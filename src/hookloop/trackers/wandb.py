@@ -182,7 +182,7 @@ def _define_axes(run: Live) -> None:
 
 
 def _clocks(reading: Reading) -> dict[str, float]:
-    values = (reading.env_steps, reading.epoch, reading.optimizer_steps, reading.seconds)
+    values = (reading.step, reading.epoch, reading.optimizer_steps, reading.seconds)
     return dict(zip(AXES, values, strict=True))
 
 

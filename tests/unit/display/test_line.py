@@ -60,3 +60,11 @@ def test_json_is_strict_and_holds_the_same() -> None:
         "hooks": 0.061, "return/mean": 412.345, "loss": None, "eval/greedy": {"score": 487.0, "step": 50_000},
         "tag": "x",
     }  # fmt: skip
+
+
+def test_a_run_that_is_counted_in_epochs_says_so_and_slow_speeds_keep_their_digits() -> None:
+    view = RunView(step=3, epoch=3, total_steps=20, unit="epochs", steps_per_second=0.104)
+
+    assert plain_line(view, WHEN) == "2026-11-15T20:01:12Z epoch=3/20 sps=0.104"
+    assert json.loads(json_line(view, WHEN))["unit"] == "epochs"
+    assert "unit" not in json.loads(json_line(VIEW, WHEN))

@@ -179,6 +179,17 @@ def test_figures_per_epoch_are_means_where_several_are_logged_at_once() -> None:
     assert rows.values()["overview/steps_per_second"] == 20.0
 
 
+def test_the_speed_of_a_run_that_is_counted_in_epochs_is_called_so() -> None:
+    loop, rows, _ = timed_run(4, total_steps=8, clock="epochs")
+
+    loop.run()
+
+    logged = rows.values()
+    assert logged["overview/epochs_per_second"] == logged["overview/epochs_per_second_mean"] == 0.2
+    assert logged["overview/eta_seconds"] == 20.0
+    assert "overview/steps_per_second" not in logged
+
+
 def test_after_a_resume_speed_and_times_are_those_of_the_whole_run() -> None:
     first, _, _ = timed_run(2)
     saves: list[Any] = []

@@ -47,6 +47,15 @@ def test_tensorboard_reads_every_point_at_its_env_steps_and_time(tmp_path: Path)
     ]
 
 
+def test_a_run_without_environments_is_counted_in_steps_of_its_optimizer(tmp_path: Path) -> None:
+    tracker = TensorBoardTracker(tmp_path)
+    tracker.open(RUN)
+    tracker.log([EpochRows((point(1, "lr", env_steps=0, optimizer_steps=23),), 1)])
+    tracker.close()
+
+    assert [step for step, _, _ in scalars(tmp_path)["lr"]] == [23]
+
+
 def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     assert written(tmp_path, 1, 2) == 0
     assert written(tmp_path, 3) == 2

@@ -2,6 +2,6 @@
 
 from hookloop.supervised.datasets.charlm import charlm, decode, encode
 from hookloop.supervised.datasets.digits import digits
-from hookloop.supervised.datasets.split import Split
+from hookloop.supervised.datasets.split import DataForm, Split
 
-__all__ = ["Split", "charlm", "decode", "digits", "encode"]
+__all__ = ["DataForm", "Split", "charlm", "decode", "digits", "encode"]

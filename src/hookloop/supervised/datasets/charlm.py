@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hookloop.errors import ConfigError
 from hookloop.supervised.data.source import Numbered
-from hookloop.supervised.datasets.split import Split
+from hookloop.supervised.datasets.split import DataForm, Split
 from hookloop.supervised.seeds import generator
 
 Plain = Any
@@ -54,6 +54,16 @@ def encode(text: str) -> Tensor:
 def decode(numbers: Tensor) -> str:
     """Return the text of symbols given by number."""
     return "".join(SYMBOLS[number] for number in numbers.tolist())
+
+
+def strange_symbols(text: str) -> list[str]:
+    """Return the symbols of a text that are outside the alphabet, each once."""
+    return [symbol for symbol in dict.fromkeys(text) if symbol not in ALPHABET]
+
+
+def charlm_form(block_size: int) -> DataForm:
+    """Return what a model for such texts must know."""
+    return DataForm(classes=len(SYMBOLS), block_size=block_size)
 
 
 def charlm(*, block_size: int, batch_size: int, batches_per_epoch: int, val_windows: int) -> Split:

@@ -6,6 +6,7 @@ Legend: ``B`` samples, ``T`` positions, ``W`` width, ``H`` heads, ``V`` symbols.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -64,15 +65,51 @@ class GPT(nn.Module):
         return self.scores(self.norm(x_BTW))
 
     @torch.no_grad()
-    def continue_text(
-        self, input_ids_BT: Tensor, length: int, *, generator: torch.Generator, temperature: float = 1.0
-    ) -> Tensor:
-        """Return the sequences with ``length`` more symbols, each drawn by its probability."""
+    def continuation(
+        self,
+        input_ids_BT: Tensor,
+        length: int,
+        *,
+        generator: torch.Generator,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+    ) -> Iterator[Tensor]:
+        """Yield the next symbols [B, 1] one after the other, each drawn by its probability.
+
+        Args:
+            input_ids_BT: What is continued; the last ``block_size`` symbols are read.
+            length: How many symbols to draw.
+            generator: What they are drawn with.
+            temperature: Below 1 the likely ones are drawn more often; at 0 always the likeliest.
+            top_k: Draw from so many of the likeliest alone.
+        """
         for _ in range(length):
-            scores_BV = self(input_ids_BT[:, -self.block_size :])[:, -1] / max(temperature, 1e-6)
-            drawn_B1 = torch.multinomial(functional.softmax(scores_BV, dim=-1), 1, generator=generator)
-            input_ids_BT = torch.cat([input_ids_BT, drawn_B1], dim=1)
-        return input_ids_BT
+            scores_BV = self(input_ids_BT[:, -self.block_size :])[:, -1]
+            drawn_B1 = _drawn(scores_BV, generator, temperature, top_k)
+            yield drawn_B1
+            input_ids_BT = torch.cat([input_ids_BT[:, -self.block_size :], drawn_B1], dim=1)
+
+    def continue_text(
+        self,
+        input_ids_BT: Tensor,
+        length: int,
+        *,
+        generator: torch.Generator,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+    ) -> Tensor:
+        """Return the sequences with ``length`` more symbols; see ``continuation``."""
+        found = self.continuation(input_ids_BT, length, generator=generator, temperature=temperature, top_k=top_k)
+        return torch.cat([input_ids_BT, *found], dim=1)
+
+
+def _drawn(scores_BV: Tensor, generator: torch.Generator, temperature: float, top_k: int | None) -> Tensor:
+    if temperature == 0:
+        return scores_BV.argmax(dim=-1, keepdim=True)
+    if top_k is not None and top_k < scores_BV.shape[-1]:
+        least_B1 = scores_BV.topk(top_k, dim=-1).values[:, -1:]
+        scores_BV = scores_BV.masked_fill(scores_BV < least_B1, -math.inf)
+    return torch.multinomial(functional.softmax(scores_BV / temperature, dim=-1), 1, generator=generator)
 
 
 class _Block(nn.Module):
