@@ -162,7 +162,7 @@ os.kill(os.getpid(), 9)
     assert done.returncode == -9, done.stderr
 
 
-def test_offline_files_hold_every_row_once_although_a_kill_took_what_wandb_had_in_memory(tmp_path: Path) -> None:
+def test_offline_files_hold_every_row_once_whatever_a_kill_took_that_wandb_had_in_memory(tmp_path: Path) -> None:
     pytest.importorskip("wandb")
     tracker = WandbTracker(tmp_path, mode="offline")
     tracker.open(RUN)
@@ -171,7 +171,7 @@ def test_offline_files_hold_every_row_once_although_a_kill_took_what_wandb_had_i
     log_offline_and_die(tmp_path, range(4, 301))
     held = tracker.open(RUN)
     assert held is not None
-    assert 3 <= held < 300  # although it had taken 300
+    assert 3 <= held <= 300  # it had taken 300; how many are on the disk is chance
     tracker.log(epochs(*range(held + 1, 302)))
     tracker.close()
     assert tracker.open(RUN) == 301
