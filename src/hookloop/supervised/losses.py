@@ -31,7 +31,7 @@ class LossStrategy:
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss of a batch."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs loss(self, logits, targets), the mean loss of a batch.")
 
     def right(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return how many answers are right, and of how many; None where nothing is right or wrong."""
