@@ -63,6 +63,8 @@ DATA: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "accumulation": (tensors, {"gradient_accumulation_steps": 3}),
     "accumulation of an iterable": (Stream, {"gradient_accumulation_steps": 4}),
     "bf16": (tensors, {"precision": "bf16"}),
+    "fp16": (tensors, {"precision": "fp16"}),
+    "fp16 with accumulation": (tensors, {"precision": "fp16", "gradient_accumulation_steps": 3}),
     "schedule": (tensors, {"lr_schedule": "cosine", "warmup_steps": 4}),
     "sgd with momentum": (tensors, {"optimizer": "sgd", "momentum": 0.9}),
     "training metrics": (tensors, {"train_metrics": True}),

@@ -78,7 +78,7 @@ def test_a_model_that_computes_its_own_loss_is_trained_by_it() -> None:
 
 
 def test_a_hugging_face_model_from_a_local_configuration_trains_unmodified() -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra bench)")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra dev)")
     config = transformers.GPT2Config(
         vocab_size=20, n_positions=16, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
     )

@@ -59,6 +59,7 @@ class Panel:
         y_name: What the values are, with their unit.
         smooth_points: Draw the mean over this many points, and the curve itself pale behind it; 1 draws it as it is.
         marks: Where something happened, with what it was, such as the step of a resume.
+        is_log_x: Whether equal distances below are equal ratios; all x are above 0 then. Pictures alone.
     """
 
     title: str
@@ -67,6 +68,7 @@ class Panel:
     y_name: str = ""
     smooth_points: int = 1
     marks: Sequence[tuple[float, str]] = field(default=())
+    is_log_x: bool = False
 
     def __post_init__(self) -> None:
         if self.smooth_points < 1:

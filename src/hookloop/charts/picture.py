@@ -115,7 +115,10 @@ def _draw(axis: Live, panel: Panel, runs: list[str]) -> None:
     if panel.flat_range is not None:
         axis.set_ylim(*panel.flat_range)
     axis.ticklabel_format(axis="y", style="plain", useOffset=False)
-    axis.xaxis.set_major_formatter(_short_number)
+    if panel.is_log_x:
+        axis.set_xscale("log")
+    else:
+        axis.xaxis.set_major_formatter(_short_number)
     axis.yaxis.set_major_formatter(_short_number)
     _put_legend(axis, names)
 

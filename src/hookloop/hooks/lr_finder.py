@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hookloop.core import HookContext, TrainingLoop
@@ -18,13 +19,23 @@ FIRST_STEPS = 10  # in which the mean loss is one of too few batches to judge by
 
 @dataclass(frozen=True, slots=True)
 class LearningRates:
-    """What a rehearsal has found; ``rates`` and ``losses`` are the two axes of its plot."""
+    """What a rehearsal has found; ``plot`` draws it."""
 
     rates: tuple[float, ...]
     losses: tuple[float, ...]
     """Smoothed."""
     suggestion: float | None
     """Where the loss falls most steeply; None if it never falls."""
+
+    def plot(self, path: str | Path) -> None:
+        """Draw the loss over the learning rate, the suggestion marked, into a .png or .svg file (extra ``plot``)."""
+        from hookloop.charts import Curve, Panel, write_picture
+
+        suggestion = () if self.suggestion is None else ((self.suggestion, "suggestion"),)
+        title = "no suggestion" if self.suggestion is None else f"suggestion: {self.suggestion:.2g}"
+        curve = Curve("loss", self.rates, self.losses)
+        panel = Panel(title, [curve], "learning rate", "smoothed loss", marks=suggestion, is_log_x=True)
+        write_picture(Path(path), [panel], title="Search for a learning rate")
 
 
 class LearningRateFinderHook:

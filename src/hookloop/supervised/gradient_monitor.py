@@ -82,7 +82,7 @@ class GradientMonitor:
     def on_gradients(self, ctx: HookContext) -> dict[str, Any] | None:
         """Look at the gradients; ask that the step is left out if they are not finite."""
         # Reading the norm is a wait for the device, and the price of no step ever being taken along a NaN.
-        norm = self._norm(ctx.model).item()
+        norm = self._read_norm(ctx.model)
         self.seen_steps += 1
         if not math.isfinite(norm):
             return self._refuse(ctx)
@@ -135,10 +135,10 @@ class GradientMonitor:
             )
         return {"bad_steps": self.bad_steps}
 
-    def _norm(self, model: nn.Module) -> Tensor:
+    def _read_norm(self, model: nn.Module) -> float:
         if self._accumulator is not None:
-            return self._accumulator.gradient_norm()
-        return total_norm([each.grad for each in model.parameters() if each.grad is not None])
+            return self._accumulator.read_norm()
+        return total_norm([each.grad for each in model.parameters() if each.grad is not None]).item()
 
 
 def _values(gradient: Tensor) -> Tensor:

@@ -31,6 +31,11 @@ class Meter:
         if len(self._values) == READ_AT_ONCE:
             self._read()
 
+    def add_number(self, value: float, weight: float = 1) -> None:
+        """Take a value that has been read already; one meter takes numbers or tensors, not both."""
+        self.total += weight * value
+        self.weight += weight
+
     def mean(self) -> float | None:
         """Return the mean so far; None if there is nothing to take it of."""
         self._read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hookloop.hooks import (
     CheckpointFolderHook,
     EarlyStoppingHook,
     EmaHook,
+    LearningRates,
     MemoryAdviceHook,
     find_learning_rate,
 )
@@ -152,6 +154,16 @@ def test_a_learning_rate_is_found_and_nothing_is_left_of_the_search() -> None:
     assert list(found.rates) == sorted(found.rates)
     assert torch.equal(random, torch.get_rng_state())
     assert trainer.train(line()).loss_history == untouched.train(line()).loss_history
+
+
+def test_what_a_search_has_found_is_drawn_with_the_suggestion_marked(tmp_path: Path) -> None:
+    found = LearningRates((1e-4, 1e-3, 1e-2), (1.0, 0.5, 0.75), 1e-3)
+
+    found.plot(tmp_path / "rates.svg")
+
+    picture = (tmp_path / "rates.svg").read_text()
+    assert all(f"<!-- {words} -->" in picture for words in ("learning rate", "suggestion: 0.001"))
+    assert "stroke-dasharray" in picture  # the line of the mark
 
 
 def test_an_error_of_memory_comes_with_advice_and_others_do_not() -> None:
