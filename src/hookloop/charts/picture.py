@@ -117,8 +117,7 @@ def _draw(axis: Live, panel: Panel, runs: list[str]) -> None:
     axis.ticklabel_format(axis="y", style="plain", useOffset=False)
     if panel.is_log_x:
         axis.set_xscale("log")
-    else:
-        axis.xaxis.set_major_formatter(_short_number)
+    axis.xaxis.set_major_formatter(_short_number)
     axis.yaxis.set_major_formatter(_short_number)
     _put_legend(axis, names)
 
