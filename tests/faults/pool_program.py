@@ -1,0 +1,47 @@
+"""A program with a pool whose workers are busy: it prints their process numbers and waits for its end.
+
+``python -m tests.faults.pool_program WAY``: ``raises`` ends by an exception, ``waits`` polls until it is ended.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hookloop.pools import Task, TaskKey, gather
+from hookloop.pools.process import ProcessPool
+
+
+class Busy:
+    """Computes for ever, and hardly lets go of the interpreter."""
+
+    def take_weights(self, version: int, tensors: Mapping[str, Tensor]) -> None:
+        pass
+
+    def perform(self, payload: Any) -> Any:
+        while payload:
+            sum(range(10_000_000))
+        return payload
+
+    def close(self) -> None:
+        pass
+
+
+def main() -> None:
+    pool = ProcessPool(Busy, workers=2)
+    pool.publish(0, {"weight": torch.zeros(1_000_000)})
+    gather(pool, [Task(TaskKey(slot, 0), 0) for slot in range(4)])
+    pool.submit(Task(TaskKey(0, 1), 1))  # one worker computes, the other is idle
+    sys.stdout.write(" ".join(map(str, pool.pids)) + "\n")
+    sys.stdout.flush()
+    if sys.argv[1] == "raises":
+        raise RuntimeError("on purpose")
+    pool.poll()
+
+
+if __name__ == "__main__":
+    main()
