@@ -32,15 +32,16 @@ def require_ended(pids: list[int], seconds: float = 2.0) -> None:
             time.sleep(0.01)  # the end of an orphan is told to nobody here
 
 
-def test_a_program_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
-    child, workers = started("waits", tmp_path)
+@pytest.mark.parametrize("way", ["waits", pytest.param("waits-for-threads", marks=pytest.mark.faults)])
+def test_a_program_that_is_killed_leaves_no_worker_behind(way: str, tmp_path: Path) -> None:
+    child, workers = started(way, tmp_path)
     assert len(workers) == 2
     assert child.kill()
     require_ended(workers)
     require_none_left()
 
 
-@pytest.mark.parametrize("way", ["raises", "waits"])
+@pytest.mark.parametrize("way", ["waits", pytest.param("raises", marks=pytest.mark.faults)])
 def test_a_program_that_fails_or_is_interrupted_ends_with_its_workers(way: str, tmp_path: Path) -> None:
     child, workers = started(way, tmp_path)
     if way == "waits":
