@@ -42,6 +42,7 @@ class ProcessPool:
     def __init__(self, make: MakePerformer, *, workers: int, settings: PoolSettings | None = None) -> None:
         if workers < 1:
             raise PoolUsageError(f"A pool of processes needs at least 1 worker, got {workers}; InlinePool has none.")
+        pickled = _pickled(make)
         self.workers = workers
         self._settings = settings or PoolSettings()
         self._admission = Admission()
@@ -53,7 +54,6 @@ class ProcessPool:
         self._writer: WeightsWriter | None = None
         self._selector = selectors.DefaultSelector()
         self._board = StatusBoard(workers)
-        pickled = _pickled(make)
         self._seats = [Seat(number, pickled, row) for number, row in enumerate(self._board.rows)]
         # The workers are dismissed at the end of the program, or of the pool, before multiprocessing waits for them.
         self._finish = Finalize(self, _end, (self._seats, 0.0), exitpriority=10)
@@ -158,6 +158,7 @@ class ProcessPool:
     def _send_task(self, seat: Seat, serial: int, parcel: memoryview) -> None:
         if not seat.is_taken:
             return  # it was buried when it was sent another
+        seat.sent_at = time.monotonic()
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # it has ended; then another gets the task
                 seat.channel.send(Kind.TASK, serial, [parcel])
@@ -246,7 +247,11 @@ class ProcessPool:
     def _seconds_left(self, seat: Seat) -> float:
         phase, settings = seat.status.phase, self._settings
         limit = settings.start_seconds_limit if phase == Phase.STARTING else settings.task_seconds_limit
-        return float("inf") if limit is None or phase == Phase.WAITING else limit - seat.status.seconds
+        if limit is None or (phase == Phase.WAITING and not self._assignments.load(seat.number)):
+            return float("inf")
+        if phase == Phase.WAITING:  # although it was sent a task: it does not run at all
+            return limit - min(seat.status.seconds, time.monotonic() - seat.sent_at)
+        return limit - seat.status.seconds
 
     def _seconds_until_next_check(self) -> float:
         times = [self._seconds_left(seat) if seat.is_taken else seat.pause_seconds for seat in self._seats]

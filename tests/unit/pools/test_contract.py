@@ -115,14 +115,18 @@ def test_a_worker_that_hangs_is_ended_and_its_task_computed_again(open_pool: Mak
     assert pool.health().retries in (1, 2)  # with the task that waited behind it
 
 
-def test_a_worker_that_is_stopped_from_outside_is_ended_too(open_pool: MakePoolWith) -> None:
+@pytest.mark.parametrize("phase", ["computing", "waiting"])
+def test_a_worker_that_is_stopped_from_outside_is_ended_too(phase: str, open_pool: MakePoolWith) -> None:
     pool = open_pool(1, task_seconds_limit=0.5)
     gather(pool, tasks(1))
+    if phase == "waiting":
+        os.kill(pids(pool)[0], signal.SIGSTOP)
     for task in tasks(2, seconds=0.1):
         pool.submit(task)
-    while pool.health().phases[0] != "computing":
-        time.sleep(0.001)
-    os.kill(pids(pool)[0], signal.SIGSTOP)
+    if phase == "computing":
+        while pool.health().phases[0] != phase:
+            time.sleep(0.001)
+        os.kill(pids(pool)[0], signal.SIGSTOP)
     results = pool.poll()
     while len(results) < 2:
         results += pool.poll()
