@@ -56,7 +56,7 @@ class ProcessPool:
         self._board = StatusBoard(workers)
         self._seats = [Seat(number, pickled, row) for number, row in enumerate(self._board.rows)]
         # The workers are dismissed at the end of the program, or of the pool, before multiprocessing waits for them.
-        self._finish = Finalize(self, _end, (self._seats, 0.0), exitpriority=10)
+        self._finish = Finalize(self, _end, (self._seats, 1.0), exitpriority=10)
         multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
         for seat in self._seats:
             self._start(seat)
@@ -121,7 +121,7 @@ class ProcessPool:
         )
 
     def close(self, deadline_seconds: float = 5.0) -> None:
-        """End the workers: idle ones at once, the others where they are."""
+        """End the workers, wherever they are; one that has not closed its performer by the deadline is killed."""
         if not self._finish.still_active():
             return
         self._finish.cancel()
@@ -229,7 +229,7 @@ class ProcessPool:
     def _replace(self, seat: Seat) -> None:
         for waited_for in (seat.channel, seat.sentinel):
             self._selector.unregister(waited_for)
-        seat.dismiss(is_busy=False)
+        seat.dismiss()
         seat.wait_until_left(time.monotonic() + 1.0)
         self._start(seat)
 
@@ -262,7 +262,7 @@ class ProcessPool:
 
 def _end(seats: list[Seat], deadline_seconds: float) -> None:
     for seat in seats:
-        seat.dismiss(is_busy=seat.status.phase != Phase.WAITING)
+        seat.dismiss()
     deadline = time.monotonic() + deadline_seconds
     for seat in seats:
         seat.wait_until_left(deadline)

@@ -138,11 +138,9 @@ class Seat:
         self.leave()
         return why
 
-    def dismiss(self, *, is_busy: bool) -> None:
-        """Ask the worker to end: it has no more tasks, or nobody wants the one it is at."""
-        if self._channel:
-            self._channel.close()
-        if self._process and is_busy:
+    def dismiss(self) -> None:
+        """Ask the worker to end, wherever it is; it closes its performer first."""
+        if self._process:
             self._process.terminate()
 
     def wait_until_left(self, deadline: float) -> None:

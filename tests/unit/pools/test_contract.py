@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -25,7 +26,7 @@ from hookloop.pools import (
     gather,
     make_pool,
 )
-from tests.unit.pools.performers import Extremes, Roller, Trouble, never_made, weights
+from tests.unit.pools.performers import Closing, Extremes, Roller, Trouble, never_made, weights
 
 ENGINES_WITH_WORKERS = ["process"]
 NUMBERS = [("inline", 0), *((engine, workers) for engine in ENGINES_WITH_WORKERS for workers in (1, 2, 4))]
@@ -295,6 +296,19 @@ def test_closing_ends_every_worker_even_one_that_hangs_and_then_nothing_is_taken
     assert not any(process.is_running() for process in processes)
     with pytest.raises(PoolUsageError, match="is closed"):
         pool.submit(tasks(1)[0])
+
+
+def test_every_performer_is_closed_with_its_pool_also_one_that_computes(
+    open_pool: MakePoolWith, tmp_path: Path
+) -> None:
+    pool = open_pool(2, partial(Closing, str(tmp_path)))
+    gather(pool, tasks(4))
+    while "starting" in pool.health().phases.values():
+        time.sleep(0.001)
+    pool.submit(tasks(1, seconds=30.0)[0])
+    workers = pids(pool)
+    pool.close()
+    assert sorted(int(mark.name) for mark in tmp_path.iterdir()) == sorted(workers)
 
 
 def test_what_cannot_be_sent_to_a_worker_is_refused_at_once() -> None:
