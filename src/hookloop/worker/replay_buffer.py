@@ -136,7 +136,7 @@ class ReplayBuffer:
         """Go on from a saved buffer."""
         if saved.get("state_version") != STATE_VERSION:
             raise HookStateError(
-                f"The saved replay buffer has version {saved.get('state_version')!r}; this hookloop reads {STATE_VERSION}."
+                f"The saved buffer has version {saved.get('state_version')!r}; this hookloop reads {STATE_VERSION}."
             )
         self.version, self.taken, self.lost = saved["version"], saved["taken"], Counter(saved["lost"])
         self._seed, self._draws = saved["seed"], saved["draws"]

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hookloop.core import TrainingLoop
+from hookloop.errors import StatsError
+
+MOST_FAILURES = 10
+"""So many looks in a row that fail end the worker: one that cannot know when to stop would never stop."""
 
 
 class RunStatus(Protocol):
@@ -51,6 +55,7 @@ class StatusWatch:
         self._every_ns = round(every_seconds * 1e9)
         self._time_ns = time_ns
         self._next_ns: int | None = None
+        self._failed_in_a_row = 0
 
     def check(self, loop: TrainingLoop) -> None:
         """Look, if it is time to, and ask the loop to stop if there is nothing left to work for."""
@@ -60,6 +65,19 @@ class StatusWatch:
         if self._next_ns is not None and now < self._next_ns:
             return
         self._next_ns = now + self._every_ns
-        self.latest = self._read() or self.latest
+        self.latest = self._look() or self.latest
         if self.latest is not None and self.latest.is_over:
             loop.context.request_stop(f"the run has ended: {self.latest.state}")
+
+    def _look(self) -> RunStatus | None:
+        """Read; a store that cannot be reached for a while leaves what was known."""
+        assert self._read is not None
+        try:
+            found = self._read()
+        except StatsError:
+            self._failed_in_a_row += 1
+            if self._failed_in_a_row >= MOST_FAILURES:
+                raise
+            return None
+        self._failed_in_a_row = 0
+        return found
