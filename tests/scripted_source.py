@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from hookloop.core import stream
 from hookloop.curriculum import CurriculumConfig, Lesson
@@ -55,7 +56,7 @@ class ScriptedSource:
 
 
 class ScriptedSourceConfig(SourceConfig):
-    rewards: dict[str, float] = {}
+    rewards: dict[str, float] = Field(default_factory=dict)
     noise: float = 0.0
 
     def build(self, lessons: Mapping[str, Lesson], *, seed: int) -> ScriptedSource:
