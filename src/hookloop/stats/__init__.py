@@ -19,7 +19,16 @@ _HOMES = {
     "StatsStore": "hookloop.stats.store",
 }
 
-__all__ = ["EvaluationTasks", "Health", "Point", "RunStatus", "RunStatusReader", "StatsClient", "StatsReader", "StatsStore"]
+__all__ = [
+    "EvaluationTasks",
+    "Health",
+    "Point",
+    "RunStatus",
+    "RunStatusReader",
+    "StatsClient",
+    "StatsReader",
+    "StatsStore",
+]
 
 if TYPE_CHECKING:
     from hookloop.stats.client import StatsClient

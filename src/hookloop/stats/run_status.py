@@ -1,4 +1,4 @@
-"""Whether a run goes on, as its statistics tell anybody who asks: workers stop when there is nothing left to work for."""
+"""Whether a run goes on, as its statistics tell anybody who asks: workers stop when there is nothing left to do."""
 
 from __future__ import annotations
 

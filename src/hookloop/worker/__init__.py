@@ -29,7 +29,8 @@ _HOMES = {
     "RolloutSource": "hookloop.worker.source",
     "RolloutWorker": "hookloop.worker.worker",
     "RunStatus": "hookloop.worker.status",
-    "SharedWeights": "hookloop.worker.shared_weights",
+    "SharedWeightsReceiver": "hookloop.worker.shared_weights",
+    "SharedWeightsServer": "hookloop.worker.shared_weights",
     "SourceConfig": "hookloop.worker.source",
     "WeightReceiver": "hookloop.worker.weights",
     "WeightServer": "hookloop.worker.weights",
@@ -54,7 +55,8 @@ __all__ = [
     "RolloutSource",
     "RolloutWorker",
     "RunStatus",
-    "SharedWeights",
+    "SharedWeightsReceiver",
+    "SharedWeightsServer",
     "SourceConfig",
     "WeightReceiver",
     "WeightServer",
@@ -75,7 +77,7 @@ if TYPE_CHECKING:
     from hookloop.worker.replay_buffer import ReplayBuffer
     from hookloop.worker.replay_config import ReplayBufferConfig
     from hookloop.worker.rollouts import Rollout
-    from hookloop.worker.shared_weights import SharedWeights
+    from hookloop.worker.shared_weights import SharedWeightsReceiver, SharedWeightsServer
     from hookloop.worker.source import RolloutSource, SourceConfig
     from hookloop.worker.status import RunStatus
     from hookloop.worker.tracker import WorkerTracker

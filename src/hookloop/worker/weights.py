@@ -4,8 +4,9 @@ A trainer serves, a worker receives. ``receive`` never waits: it returns what is
 last, and None otherwise. How long to wait is the worker's affair.
 
 ============================  ==================================================================================
-``LocalWeights``              within one process
-``SharedWeights``             between processes of one machine, through shared memory
+``LocalWeights``              both ends within one process
+``SharedWeightsServer``       between processes of one machine, through memory that they share;
+``SharedWeightsReceiver``     the receiver's end of it
 ``CheckpointWeights``         from the committed checkpoints of a run, wherever their folder can be read
 ============================  ==================================================================================
 
