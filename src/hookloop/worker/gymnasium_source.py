@@ -16,6 +16,7 @@ from hookloop.rl.config import EnvConfig, PolicyConfig
 from hookloop.rl.env_making import unscaled_envs
 from hookloop.rl.evaluation import PolicyPlayer
 from hookloop.rl.evaluation.recording import CHOSEN, PROBABILITIES
+from hookloop.rl.policies import Policy
 from hookloop.worker.errors import WorkerError
 from hookloop.worker.rollouts import Rollout
 
@@ -54,13 +55,18 @@ class GymnasiumSource:
             sample.close()
         self._player = PolicyPlayer(made, env)
 
+    @property
+    def policy(self) -> Policy:
+        """What plays."""
+        return self._player.policy
+
     def take_weights(self, version: int, tensors: Mapping[str, Tensor]) -> None:
         """Act with these weights from now on."""
         try:
-            self._player.policy.load_state_dict(dict(tensors))
+            self.policy.load_state_dict(dict(tensors))
         except RuntimeError as error:
             raise WorkerError(
-                f"The weights of version {version} do not fit the worker's policy: {error} "
+                f"The weights of version {version} do not fit the worker's policy: {' '.join(str(error).split())} "
                 "Give the worker the policy settings of the trainer."
             ) from error
         self._version = version

@@ -28,10 +28,11 @@ class LessonChoice:
     def __init__(self, curriculum: Curriculum | None, seed: int) -> None:
         self.curriculum = curriculum
         self._seed = seed
+        self._selected: str | None = None
 
     def choose(self, loop: TrainingLoop) -> str | None:
         """Return the lesson of the coming step, and tell the hooks if it is another one."""
-        curriculum, context = self.curriculum, loop.context
+        curriculum = self.curriculum
         if curriculum is None:
             return None
         announce_changes(curriculum, loop)
@@ -39,9 +40,10 @@ class LessonChoice:
         drawn = stream(self._seed, "lesson", loop.clocks.epochs).choices(
             list(probabilities), list(probabilities.values())
         )[0]
-        if drawn != context.lesson_id:
+        if drawn != self._selected:
+            self._selected = drawn
             tell_of_change(loop, LessonChange(drawn, "selected", f"its probability is {probabilities[drawn]:.2f}"))
-        context.lesson_id = drawn
+        loop.context.lesson_id = drawn
         return drawn
 
     def learn(self, lesson: str | None, rollouts: Sequence[Rollout], loop: TrainingLoop) -> float:
@@ -58,12 +60,15 @@ class LessonChoice:
 
     def state_dict(self) -> dict[str, Plain]:
         """Return plain data from which the same choices follow."""
-        return {} if self.curriculum is None else {"curriculum": self.curriculum.state_dict()}
+        if self.curriculum is None:
+            return {}
+        return {"curriculum": self.curriculum.state_dict(), "selected": self._selected}
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
         """Go on from a saved choice."""
         if self.curriculum is not None:
             self.curriculum.load_state_dict(saved["curriculum"])
+            self._selected = saved["selected"]
 
 
 def curriculum_by_name(config: CurriculumConfig | None) -> Curriculum | None:
