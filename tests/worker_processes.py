@@ -1,4 +1,4 @@
-"""A trainer and rollout workers as processes: ``python -m tests.worker_processes trainer|worker FOLDER [NAME]``.
+"""What a trainer and rollout workers do as processes of their own.
 
 They share nothing but the folder: checkpoints, statistics, and the files by which a test tells them when to go on.
 """
@@ -6,7 +6,6 @@ They share nothing but the folder: checkpoints, statistics, and the files by whi
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +44,7 @@ def make_trainer(hooks: Sequence[object] = ()) -> Trainer:
 
 
 def train(folder: Path) -> None:
+    torch.set_num_threads(1)
     trainer = make_trainer(
         [
             CheckpointHook(CheckpointManager(folder / CHECKPOINTS)),
@@ -56,6 +56,7 @@ def train(folder: Path) -> None:
 
 
 def work(folder: Path, name: str) -> None:
+    torch.set_num_threads(1)
     versions: list[int] = []
 
     def deliver(rollouts: Sequence[Rollout]) -> None:
@@ -75,12 +76,4 @@ def work(folder: Path, name: str) -> None:
         result = RolloutWorker(config, weights=weights, status=status, deliver=deliver).run()
     stop = result.loop.stop
     told = {"outcome": result.outcome, "reason": stop.reason if stop else "", "versions": versions}
-    sys.stdout.write(json.dumps(told))
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    if sys.argv[1] == "trainer":
-        train(Path(sys.argv[2]))
-    else:
-        work(Path(sys.argv[2]), sys.argv[3])
+    (folder / f"{name}.json").write_text(json.dumps(told))

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
 
 from hookloop.checkpoints.store import CheckpointStore
-from tests.worker_processes import CHECKPOINTS, ENV, EPOCHS, GO, HORIZON, PATIENCE_SECONDS, make_trainer
+from tests.worker_processes import CHECKPOINTS, ENV, EPOCHS, GO, HORIZON, PATIENCE_SECONDS, make_trainer, train, work
 
 
 @contextmanager
-def started(*arguments: str) -> Generator[subprocess.Popen[str]]:
-    command = [sys.executable, "-W", "error", "-m", "tests.worker_processes", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def started(act: Callable[..., None], *arguments: object) -> Generator[BaseProcess]:
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["tests.worker_processes"])  # one import of torch for all of them
+    process = context.Process(target=act, args=arguments)
+    process.start()
     try:
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.join()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -38,22 +41,18 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def test_workers_follow_a_trainers_checkpoints_stop_when_it_is_done_and_a_killed_one_changes_nothing(
     tmp_path: Path,
 ) -> None:
-    folder = str(tmp_path)
-    with (
-        started("worker", folder, "a") as killed,
-        started("worker", folder, "b") as worker,
-        started("trainer", folder) as trainer,
-    ):
-        wait_until(lambda: all((tmp_path / f"{name}.delivered").exists() for name in "ab"))
-        killed.send_signal(signal.SIGKILL)
-        killed.wait(PATIENCE_SECONDS)
-        (tmp_path / GO).touch()
-        _, faults = trainer.communicate(timeout=PATIENCE_SECONDS)
-        printed, worker_faults = worker.communicate(timeout=PATIENCE_SECONDS)
+    with started(work, tmp_path, "a") as killed, started(work, tmp_path, "b") as worker:
+        with started(train, tmp_path) as trainer:
+            wait_until(lambda: all((tmp_path / f"{name}.delivered").exists() for name in "ab"))
+            os.kill(killed.pid or 0, signal.SIGKILL)
+            killed.join(PATIENCE_SECONDS)
+            (tmp_path / GO).touch()
+            trainer.join(PATIENCE_SECONDS)
+            assert trainer.exitcode == 0
+        worker.join(PATIENCE_SECONDS)
+        assert (killed.exitcode, worker.exitcode) == (-signal.SIGKILL, 0)
 
-    assert (trainer.returncode, faults) == (0, "")
-    assert (worker.returncode, worker_faults) == (0, "")
-    told = json.loads(printed)
+    told = json.loads((tmp_path / "b.json").read_text())
     assert (told["outcome"], told["reason"]) == ("stopped", "the run has ended: completed")
     versions = told["versions"]
     assert versions == sorted(versions)
