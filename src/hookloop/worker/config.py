@@ -18,7 +18,10 @@ def _source_from_mapping(given: Any) -> Any:
 
 
 class WorkerConfig(Settings):
-    """A whole worker. A kind of source of your own: give its settings, or narrow ``source`` in a subclass."""
+    """A whole worker.
+
+    A kind of source of your own: give its settings, or narrow ``source`` in a subclass.
+    """
 
     source: Annotated[SerializeAsAny[SourceConfig], BeforeValidator(_source_from_mapping)] = Field(
         description="What generates; a mapping is settings of episodes in a Gymnasium environment"

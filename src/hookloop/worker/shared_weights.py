@@ -13,7 +13,9 @@ from hookloop.worker.weights import WeightUpdate
 
 
 class SharedWeightsServer:
-    """The trainer's end. Hand ``descriptor`` to the workers when they are started: ``Popen(pass_fds=...)``.
+    """The trainer's end of weights in shared memory.
+
+    Hand ``descriptor`` to the workers when they are started: ``Popen(pass_fds=[server.descriptor])``.
 
     Args:
         like: Tensors like those to be served: names, types and shapes count. They are not served themselves.
@@ -44,7 +46,7 @@ class SharedWeightsServer:
 
 
 class SharedWeightsReceiver:
-    """A worker's end.
+    """A worker's end of weights in shared memory.
 
     Args:
         descriptor: That of the server, as this process has it; it stays open.

@@ -39,7 +39,7 @@ class WeightUpdate:
 
 
 class WeightServer(Protocol):
-    """The trainer's end."""
+    """The trainer's end of a way that weights take."""
 
     def serve(self, version: int, tensors: Mapping[str, Tensor]) -> None:
         """Offer weights; they are copied before this returns."""
@@ -47,7 +47,7 @@ class WeightServer(Protocol):
 
 
 class WeightReceiver(Protocol):
-    """A worker's end."""
+    """A worker's end of a way that weights take."""
 
     def receive(self) -> WeightUpdate | None:
         """Return the newest weights if they are not those that were returned last; None if there is nothing new."""
@@ -102,9 +102,9 @@ class Checkpoints(Protocol):
 
 
 class CheckpointWeights:
-    """Weights out of the checkpoints of a run: the newest that verifies. Nothing is written, and nothing is moved.
+    """Weights out of the checkpoints of a run: the newest that verifies.
 
-    A run that goes back to an older checkpoint takes its workers back with it: what counts is the newest checkpoint
+    Nothing is written, and nothing is moved. A run that goes back to an older checkpoint takes its workers back with it: what counts is the newest checkpoint
     there is, not the highest version there ever was.
 
     Args:
