@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 import torch
@@ -18,7 +20,14 @@ from hookloop.hooks import CheckpointHook, StatsHook
 from hookloop.rl import RLConfig, Trainer, TrainerConfig, build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig
 from hookloop.stats import RunStatusReader, StatsClient
-from hookloop.worker import CheckpointWeights, GymnasiumSourceConfig, Rollout, RolloutWorker, WorkerConfig
+from hookloop.worker import (
+    CheckpointWeights,
+    GymnasiumSourceConfig,
+    Rollout,
+    RolloutWorker,
+    SharedWeightsReceiver,
+    WorkerConfig,
+)
 
 ENV, POLICY = EnvConfig(id="CartPole-v1", num_envs=4), PolicyConfig(hidden=(8,))
 RUN, EPOCHS, HORIZON = "run", 6, 16
@@ -77,3 +86,16 @@ def work(folder: Path, name: str) -> None:
     stop = result.loop.stop
     told = {"outcome": result.outcome, "reason": stop.reason if stop else "", "versions": versions}
     (folder / f"{name}.json").write_text(json.dumps(told))
+
+
+def echo_weights(memory: DupFd, last: int, told: Connection) -> None:
+    """Tell the version and the sum of all weights that are received, until the last."""
+    receiver, deadline = SharedWeightsReceiver(memory.detach()), time.monotonic() + PATIENCE_SECONDS
+    version = -1
+    while version < last and time.monotonic() < deadline:
+        update = receiver.receive()
+        if update is None:
+            time.sleep(0.002)
+            continue
+        version = update.version
+        told.send((version, {float(number) for tensor in update.tensors.values() for number in tensor.flatten()}))

@@ -8,14 +8,27 @@ import signal
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import Pipe, get_context
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 import torch
 
 from hookloop.checkpoints.store import CheckpointStore
-from tests.worker_processes import CHECKPOINTS, ENV, EPOCHS, GO, HORIZON, PATIENCE_SECONDS, make_trainer, train, work
+from hookloop.worker import SharedWeightsServer
+from tests.worker_processes import (
+    CHECKPOINTS,
+    ENV,
+    EPOCHS,
+    GO,
+    HORIZON,
+    PATIENCE_SECONDS,
+    echo_weights,
+    make_trainer,
+    train,
+    work,
+)
 
 
 @contextmanager
@@ -65,3 +78,19 @@ def test_workers_follow_a_trainers_checkpoints_stop_when_it_is_done_and_a_killed
     expected = alone.policy.state_dict()
     assert trained.keys() == expected.keys()
     assert all(torch.equal(trained[name], expected[name]) for name in expected)
+
+
+def test_weights_in_shared_memory_reach_another_process_whole_and_in_order() -> None:
+    like = {"w": torch.zeros(300, 100), "b": torch.zeros(100)}
+    server, (ours, theirs) = SharedWeightsServer(like), Pipe()
+    with started(echo_weights, DupFd(server.descriptor), 200, theirs) as process:
+        for version in range(201):
+            server.serve(version, {name: torch.full_like(tensor, version) for name, tensor in like.items()})
+        process.join(PATIENCE_SECONDS)
+        assert process.exitcode == 0
+
+    told = []
+    while ours.poll():
+        told.append(ours.recv())
+    assert told[-1] == (200, {200.0})
+    assert all(values == {float(version)} for version, values in told)

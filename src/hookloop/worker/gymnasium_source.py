@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from hookloop.curriculum import Lesson
 from hookloop.errors import UnknownNameError
@@ -15,7 +13,7 @@ from hookloop.rl.build import build_policy, lesson_env
 from hookloop.rl.config import EnvConfig, PolicyConfig
 from hookloop.rl.env_making import unscaled_envs
 from hookloop.rl.evaluation import PolicyPlayer
-from hookloop.rl.evaluation.recording import CHOSEN, PROBABILITIES
+from hookloop.rl.evaluation.recording import TransitionRecorder
 from hookloop.rl.policies import Policy
 from hookloop.worker.errors import WorkerError
 from hookloop.worker.rollouts import Rollout
@@ -23,8 +21,13 @@ from hookloop.worker.rollouts import Rollout
 if TYPE_CHECKING:
     from torch import Tensor
 
-LOG_PROBS = "log_probs"
 _LARGEST_SEED = MOST_SEEDS - 1_000_000  # episodes count on from the first seed
+
+
+class GeneratingPlayer(PolicyPlayer):
+    """Plays for a trainer to learn from."""
+
+    recorder_type = TransitionRecorder
 
 
 class GymnasiumSource:
@@ -53,7 +56,8 @@ class GymnasiumSource:
             made = build_policy(PolicyConfig() if policy is None else policy, sample, seed=seed)
         finally:
             sample.close()
-        self._player = PolicyPlayer(made, env)
+        self._player, self._generating = PolicyPlayer(made, env), GeneratingPlayer(made, env)
+        self._generating.policy = self._player.policy
 
     @property
     def policy(self) -> Policy:
@@ -74,7 +78,8 @@ class GymnasiumSource:
     def generate(self, lesson: str | None, count: int, *, seed: int) -> list[Rollout]:
         """Play ``count`` episodes, with actions drawn as in training."""
         wanted = Wanted(count, seed % _LARGEST_SEED, greedy=False, record=count)
-        return [self._rollout(lesson, episode) for episode in self.play(lesson, wanted).episodes]
+        played = self._generating.play(self._env_of(lesson), wanted)
+        return [self._rollout(lesson, episode) for episode in played.episodes]
 
     def play(self, lesson: str | None, wanted: Wanted) -> Played:
         """Play episodes for an evaluation."""
@@ -92,8 +97,5 @@ class GymnasiumSource:
 
     def _rollout(self, lesson: str | None, episode: PlayedEpisode) -> Rollout:
         assert episode.record is not None  # as many are recorded as are played
-        arrays: dict[str, Any] = dict(episode.record.arrays)
-        arrays[LOG_PROBS] = np.log(arrays.pop(CHOSEN))
-        arrays.pop(PROBABILITIES, None)
         about = {"end": episode.end, "recorded_steps": int(episode.record.about["recorded_steps"])}
-        return Rollout(lesson, episode.return_, episode.length, self._version, arrays, about=about)
+        return Rollout(lesson, episode.return_, episode.length, self._version, episode.record.arrays, about=about)

@@ -104,8 +104,8 @@ class Checkpoints(Protocol):
 class CheckpointWeights:
     """Weights out of the checkpoints of a run: the newest that verifies.
 
-    Nothing is written, and nothing is moved. A run that goes back to an older checkpoint takes its workers back with it: what counts is the newest checkpoint
-    there is, not the highest version there ever was.
+    Nothing is written, and nothing is moved. A run that goes back to an older checkpoint takes its workers back with
+    it: what counts is the newest checkpoint there is, not the highest version there ever was.
 
     Args:
         checkpoints: A ``hookloop.checkpoints.CheckpointStore`` of the run's folder.
