@@ -82,7 +82,8 @@ class Assignments:
         given: list[tuple[int, Job]] = []
         while self._waiting and loads:
             worker = min(loads, key=lambda each: (loads[each], each))
-            if loads[worker] >= MOST_PER_WORKER or (loads[worker] and len(self._waiting) < len(loads)):
+            seconds = len(self._waiting) + sum(max(0, load - 1) for load in loads.values())
+            if loads[worker] >= MOST_PER_WORKER or (loads[worker] and seconds < len(loads)):
                 break
             job = self._waiting.popleft()
             self._given[worker].append(job)
@@ -159,8 +160,8 @@ def failed_error(job: Job) -> TaskFailedError:
     trace = f"\n\nIn the worker:\n{failures[-1].trace}" if failures[-1].trace else ""
     return TaskFailedError(
         f"The task of slot {key.slot} in iteration {key.iteration} was given up after {len(failures)} workers "
-        f"({'; '.join(dict.fromkeys(each.why for each in failures))}). Its payload, which is all one needs to compute it "
-        f"again: {_SHORT.repr(job.task.payload)}{trace}",
+        f"({'; '.join(dict.fromkeys(each.why for each in failures))}). "
+        f"Its payload, which is all one needs to compute it again: {_SHORT.repr(job.task.payload)}{trace}",
         key=key,
     )
 

@@ -1,13 +1,14 @@
 """Weights in memory that all workers see, by version: written in turn to two places, so that one is always whole.
 
-The file begins with a head, then what is where, then the two places. A writer fills the place that is not the newest and
-then says that it is. A reader copies the newest and looks again: if the version or the sum of all words has changed,
-the writer was faster by two versions, and the reader begins anew. Neither waits for the other.
+The file begins with a head, then what is where, then the two places. A writer fills the place that is not the newest
+and then says that it is. A reader copies the newest and looks again: if the version or the sum of all words has
+changed, the writer was faster by two versions, and the reader begins anew. Neither waits for the other.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 from collections.abc import Mapping
@@ -130,7 +131,10 @@ def tensors_of(place: np.ndarray, layout: tuple[Part, ...]) -> dict[str, Tensor]
     found: dict[str, Tensor] = {}
     for part in layout:
         dtype: torch.dtype = getattr(torch, part.dtype)
-        count = int(np.prod(part.shape))
+        count = math.prod(part.shape)
+        if not count:  # there is no memory to use
+            found[part.name] = torch.empty(part.shape, dtype=dtype)
+            continue
         flat = torch.from_numpy(place[part.start : part.start + count * dtype.itemsize])
         found[part.name] = flat.view(dtype).reshape(part.shape)
     return found
