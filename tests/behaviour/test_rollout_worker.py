@@ -13,10 +13,22 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 
+import pytest
 import torch
 
 from hookloop.checkpoints.store import CheckpointStore
-from hookloop.worker import SharedWeightsServer
+from hookloop.core import HookContext, TrainingLoop
+from hookloop.errors import RegistrationError
+from hookloop.hooks import ServeWeightsHook
+from hookloop.testing import ToyWorkload
+from hookloop.worker import (
+    GymnasiumSource,
+    GymnasiumSourceConfig,
+    LocalWeights,
+    RolloutWorker,
+    SharedWeightsServer,
+    WorkerConfig,
+)
 from tests.worker_processes import (
     CHECKPOINTS,
     ENV,
@@ -24,6 +36,7 @@ from tests.worker_processes import (
     GO,
     HORIZON,
     PATIENCE_SECONDS,
+    POLICY,
     echo_weights,
     make_trainer,
     train,
@@ -94,3 +107,28 @@ def test_weights_in_shared_memory_reach_another_process_whole_and_in_order() -> 
         told.append(ours.recv())
     assert told[-1] == (200, {200.0})
     assert all(values == {float(version)} for version, values in told)
+
+
+def test_a_trainer_serves_its_weights_and_a_worker_beside_it_generates_with_them() -> None:
+    weights, generated = LocalWeights(), []
+    config = WorkerConfig(source=GymnasiumSourceConfig(env=ENV, policy=POLICY), rollouts_per_step=1)
+    worker = RolloutWorker(config, weights=weights, deliver=generated.extend, watch_signals=False)
+    trainer = make_trainer([ServeWeightsHook(weights)])
+
+    def generate(ctx: HookContext) -> None:
+        worker.run(ctx.state.epoch + 1)
+
+    trainer.add_hook(generate, name="worker", on="epoch_start")
+
+    trainer.train(3 * HORIZON * ENV.num_envs)
+
+    assert [rollout.weight_version for rollout in generated] == [0, 1, 2]
+    worker.run(4)
+    expected = trainer.policy.state_dict()
+    assert isinstance(worker.source, GymnasiumSource)
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in worker.source.policy.state_dict().items())
+
+
+def test_a_trainer_without_a_model_cannot_serve() -> None:
+    with pytest.raises(RegistrationError, match="needs a trainer with a model"):
+        TrainingLoop(ToyWorkload(), [ServeWeightsHook(LocalWeights())]).run()

@@ -62,6 +62,16 @@ class RolloutWorkload:
         self._sleep = sleep
         self._seed = derive_seed(config.seed, "worker", config.worker)
 
+    @property
+    def exactness(self) -> str:
+        """What a resume promises: the same bits, unless weights come from a trainer, which has moved on meanwhile."""
+        return "bit-exact" if self._config.weights == "initial" else "approximate"
+
+    @property
+    def inexact_because(self) -> str:
+        """Why a resume is not bit-exact; empty if it is."""
+        return "" if self._config.weights == "initial" else "weights are received anew, as new as the trainer has them"
+
     def is_finished(self, loop: TrainingLoop) -> bool:
         """Tell whether enough steps are done."""
         return self.steps is not None and loop.context.readings[WORKER_STEPS] >= self.steps

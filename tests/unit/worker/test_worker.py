@@ -269,6 +269,14 @@ def test_counts_of_the_run_and_of_the_attempt_have_names_of_their_own() -> None:
     assert (metrics["worker/rollouts"], metrics["attempt/rollouts"]) == (10.0, 4.0)
 
 
+def test_a_worker_promises_the_same_bits_only_where_no_trainer_decides_about_them() -> None:
+    alone, following = RolloutWorker(worker_config()), receiving(LocalWeights())
+
+    assert (alone.workload.exactness, alone.workload.inexact_because) == ("bit-exact", "")
+    assert following.workload.exactness == "approximate"
+    assert "received anew" in following.workload.inexact_because
+
+
 def test_closing_a_worker_releases_its_source() -> None:
     worker = RolloutWorker(worker_config())
 
