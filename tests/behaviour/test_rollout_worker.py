@@ -122,8 +122,9 @@ def test_a_trainer_serves_its_weights_and_a_worker_beside_it_generates_with_them
 
     trainer.train(3 * HORIZON * ENV.num_envs)
 
-    assert [rollout.weight_version for rollout in generated] == [0, 1, 2]
-    worker.run(4)
+    epochs = trainer.state.epoch
+    assert [rollout.weight_version for rollout in generated] == list(range(epochs))
+    assert worker.run(epochs + 1).weight_version == epochs
     expected = trainer.policy.state_dict()
     assert isinstance(worker.source, GymnasiumSource)
     assert all(torch.equal(tensor, expected[name]) for name, tensor in worker.source.policy.state_dict().items())
