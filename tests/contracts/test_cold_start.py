@@ -41,6 +41,12 @@ def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
     assert not modules_after(f"from hookloop import {name}") & {"torch", "numpy", "gymnasium", "upath"}
 
 
+def test_the_settings_of_a_rollout_worker_bring_no_torch() -> None:
+    settings = "GymnasiumSourceConfig, ReplayBufferConfig, Rollout, WorkerConfig"
+
+    assert not modules_after(f"from hookloop.worker import {settings}") & {"torch", "numpy", "gymnasium"}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],

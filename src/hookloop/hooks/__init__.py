@@ -25,6 +25,7 @@ from hookloop.hooks.metrics import MetricsHook
 from hookloop.hooks.monitor import MonitorHook
 from hookloop.hooks.nan_guard import NanGuardHook
 from hookloop.hooks.progress import ProgressHook
+from hookloop.hooks.serve_weights import ServeWeightsHook
 from hookloop.hooks.stats import StatsHook
 from hookloop.hooks.stopwatch import StopwatchHook
 from hookloop.hooks.time_limit import TimeLimitHook
@@ -60,6 +61,7 @@ __all__ = [
     "NanGuardHook",
     "PeriodicHook",
     "ProgressHook",
+    "ServeWeightsHook",
     "StatsHook",
     "StopwatchHook",
     "TimeLimitHook",
