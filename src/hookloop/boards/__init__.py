@@ -1,0 +1,23 @@
+"""Positions of board games as plain values: read from a library's text, drawn in letters. Plays nothing itself."""
+
+from hookloop.boards.board import EMPTY, Board, GameView, Hand, Move, Square
+from hookloop.boards.drawing import Ink, board_text, draw_board
+from hookloop.boards.marking import marked
+from hookloop.boards.names import first_to_move, seat_names
+from hookloop.boards.reading import read_board
+
+__all__ = [
+    "EMPTY",
+    "Board",
+    "GameView",
+    "Hand",
+    "Ink",
+    "Move",
+    "Square",
+    "board_text",
+    "draw_board",
+    "first_to_move",
+    "marked",
+    "read_board",
+    "seat_names",
+]
