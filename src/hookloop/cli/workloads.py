@@ -73,7 +73,11 @@ def read_settings(workload: str, settings: Mapping[str, Plain]) -> RunSettings:
 
 
 def settle(settings: RunSettings, runs_dir: Path) -> RunSettings:
-    """Replace what could mean something else tomorrow by what it means now."""
+    """Replace what could mean something else tomorrow by what it means now, and refuse what cannot be trained at all."""
+    if settings.workload == "selfplay":
+        from hookloop.selfplay.library import load_game
+
+        load_game(cast("SelfPlayConfig", settings).game.name)
     return pin_teachers(cast("RLConfig", settings), runs_dir) if settings.workload == "rl" else settings
 
 

@@ -7,7 +7,7 @@ from hookloop.rl.experience import Experience
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.library import Game
 
-MOST_MOVES = 16
+MOST_MOVES = 24
 """The latest moves that a view has."""
 
 
