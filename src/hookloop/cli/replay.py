@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookloop.cli.boards import painted
 from hookloop.cli.keys import Keys
 from hookloop.cli.run_folder import find_run
 from hookloop.errors import ConfigError
@@ -19,7 +20,7 @@ HELP = "right or n: next   left or p: back   g: first   G: last   q: leave"
 def replay(
     run: str,
     *,
-    episode: str = "best",
+    episode: str | None = None,
     to: Path | None = None,
     list: bool = False,
     runs_dir: Path = Path("runs"),
@@ -28,7 +29,8 @@ def replay(
 
     Args:
         run: The run's name or path; or the path of a replay.
-        episode: Which one: best, worst, latest, its place in the list from 1, or its name.
+        episode: Which one: best, worst, latest, its place in the list from 1, or its name; the best by default, and of
+            games the latest.
         to: Write one page with a player to this file, such as episode.html; it must not exist.
         list: List the replays of the run.
         runs_dir: The folder of all runs.
@@ -41,7 +43,7 @@ def replay(
         folder = ReplayFolder(find_run(runs_dir, run).replays)
         if list:
             return _list(folder)
-        file = folder.find(episode)
+        file = folder.find(episode or folder.usual)
     recorded = read_replay(file)
     if to is not None:
         if to.suffix.lower() not in (".html", ".htm"):
@@ -64,6 +66,8 @@ def _list(folder: ReplayFolder) -> int:
     for number, kept in enumerate(found, start=1):
         about = kept.about
         what = f"damaged: {kept.fault}" if kept.fault else f"return {about.get('return')}, {about.get('length')} steps"
+        if kept.is_game:
+            what = f"{about.get('game')}, {about.get('end')}, {about.get('length')} moves"
         _say(f"{number:>4}  {kept.name}  {what}")
     return 0
 
@@ -84,7 +88,7 @@ def _step_through(recorded: Replay) -> int:
     step = 0
     with Keys(sys.stdin) as keys:
         while True:
-            lines = [summary(recorded), *step_screen(recorded, step), "", HELP]
+            lines = [summary(recorded), *step_screen(recorded, step, painted), "", HELP]
             sys.stdout.write("\x1b[2J\x1b[H" + "\r\n".join(lines) + "\r\n")
             sys.stdout.flush()
             key = keys.read()
