@@ -3,7 +3,7 @@
 from hookloop.boards.board import EMPTY, Board, GameView, Hand, Move, Square
 from hookloop.boards.drawing import Ink, board_text, draw_board
 from hookloop.boards.marking import marked
-from hookloop.boards.names import first_to_move, seat_names
+from hookloop.boards.names import seat_names
 from hookloop.boards.reading import read_board
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Square",
     "board_text",
     "draw_board",
-    "first_to_move",
     "marked",
     "read_board",
     "seat_names",

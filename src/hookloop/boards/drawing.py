@@ -78,10 +78,11 @@ def _file_line(board: Board, width: int, label_width: int) -> list[Ink]:
 
 
 def _hand_line(hand: Hand, names: tuple[str, str], *, is_ascii: bool) -> list[Ink]:
-    held = " ".join(
-        _shown(square, is_ascii).strip() + (str(count) if count > 1 else "") for square, count in hand.pieces
-    )
-    return [Ink(f"{names[hand.seat]} holds ", "label"), Ink(held or "nothing", _PLAYERS[hand.seat] if held else "label")]
+    held = " ".join(_shown(square, is_ascii) + (str(count) if count > 1 else "") for square, count in hand.pieces)
+    return [
+        Ink(f"{names[hand.seat]} holds ", "label"),
+        Ink(held or "nothing", _PLAYERS[hand.seat] if held else "label"),
+    ]
 
 
 def _shown(square: Square, is_ascii: bool) -> str:

@@ -20,17 +20,18 @@ _SHOGI_SYMBOLS = {
     "K": "玉", "R": "飛", "B": "角", "G": "金", "S": "銀", "N": "桂", "L": "香", "P": "歩",
     "+R": "龍", "+B": "馬", "+S": "全", "+N": "圭", "+L": "杏", "+P": "と",
 }  # fmt: skip
-_SHOGI_EMPTY = Square(".", "・")
+# Of two letters, since promoted pieces are: a board keeps its width.
+_SHOGI_EMPTY = Square(" .", "・")
 # On paper the pieces of the player at the top stand upside down; in a line of letters a "v" says so.
-_SHOGI = {letters: Square(letters, f" {symbol}", 0) for letters, symbol in _SHOGI_SYMBOLS.items()} | {
-    letters.lower(): Square(letters.lower(), f"v{symbol}", 1) for letters, symbol in _SHOGI_SYMBOLS.items()
+_SHOGI = {letters: Square(letters.rjust(2), f" {symbol}", 0) for letters, symbol in _SHOGI_SYMBOLS.items()} | {
+    letters.lower(): Square(letters.lower().rjust(2), f"v{symbol}", 1) for letters, symbol in _SHOGI_SYMBOLS.items()
 }
 _IN_HAND = re.compile(r"(\d*)([RBGSNLPrbgsnlp])")
 _OTHELLO_ROW = re.compile(r"(\d) ((?:[xo-] ){8})\d")
 _GO_ROW = re.compile(r" ?(\d+) ([XO+]+)")
 
 
-class _Unreadable(Exception):
+class _UnreadableError(Exception):
     """A text does not have the form that its game should have."""
 
 
@@ -41,7 +42,7 @@ def read_board(game: str, text: str) -> Board:
         return Board(text=text)
     try:
         board = read(text)
-    except _Unreadable:
+    except _UnreadableError:
         return Board(text=text)
     width = len(board.rows[0]) if board.rows else 0
     if not width or any(len(row) != width for row in board.rows) or width * len(board.rows) > MOST_SQUARES:
@@ -86,7 +87,7 @@ def _chess(text: str) -> Board:
 def _shogi(text: str) -> Board:
     parts = text.split(" ")
     if len(parts) < 3:
-        raise _Unreadable
+        raise _UnreadableError
     rows = _forsyth(parts[0], _SHOGI, _SHOGI_EMPTY)
     hands = tuple(Hand(seat, _in_hand(parts[2], seat)) for seat in (0, 1))
     files = tuple(reversed(_numbers(len(rows[0]), 1)))
@@ -95,7 +96,9 @@ def _shogi(text: str) -> Board:
 
 def _in_hand(text: str, seat: int) -> tuple[tuple[Square, int], ...]:
     pieces = ((_SHOGI[letter], int(count or 1)) for count, letter in _IN_HAND.findall(text[:200]))
-    return tuple((Square(piece.letters, piece.symbol[1:], seat), count) for piece, count in pieces if piece.seat == seat)
+    return tuple(
+        (Square(piece.letters.strip(), piece.symbol[1:], seat), count) for piece, count in pieces if piece.seat == seat
+    )
 
 
 def _forsyth(text: str, pieces: Mapping[str, Square], empty: Square) -> tuple[tuple[Square, ...], ...]:
@@ -115,13 +118,13 @@ def _forsyth(text: str, pieces: Mapping[str, Square], empty: Square) -> tuple[tu
 def _rows(lines: Iterable[str], pieces: Mapping[str, Square]) -> tuple[tuple[Square, ...], ...]:
     rows = tuple(tuple(_piece(letter, pieces) for letter in line) for line in lines if line)
     if not rows:
-        raise _Unreadable
+        raise _UnreadableError
     return rows
 
 
 def _piece(letters: str, pieces: Mapping[str, Square]) -> Square:
     if letters not in pieces:
-        raise _Unreadable
+        raise _UnreadableError
     return pieces[letters]
 
 

@@ -10,10 +10,10 @@ from hookloop.boards import Board, draw_board
 _COLOURS = {"first": "1;93", "second": "1;96", "empty": "90", "mark": "33", "label": "2", "text": ""}
 
 
-def painted(board: Board, names: tuple[str, str]) -> str:
-    """Return a board as the standard output can show it."""
+def painted(board: Board, names: tuple[str, str], *, in_letters: bool = False) -> str:
+    """Return a board as the standard output can show it; in letters on wish, also where there are symbols."""
     has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    lines = draw_board(board, is_ascii=not can_write("●龍"), names=names)
+    lines = draw_board(board, is_ascii=in_letters or not can_write("●龍"), names=names)
     if not has_colours:
         return "\n".join("".join(ink.text for ink in line).rstrip() for line in lines)
     return "\n".join("".join(_coloured(ink.text, _COLOURS[ink.role]) for ink in line) for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from hookloop.errors import ConfigError
 
 if TYPE_CHECKING:
     from hookloop.replays import Replay, ReplayFolder
+    from hookloop.replays.text import Paint
 
 HELP = "right or n: next   left or p: back   g: first   G: last   q: leave"
 
@@ -23,6 +25,7 @@ def replay(
     episode: str | None = None,
     to: Path | None = None,
     list: bool = False,
+    letters: bool = False,
     runs_dir: Path = Path("runs"),
 ) -> int:
     """Step through a recorded episode.
@@ -33,6 +36,7 @@ def replay(
             games the latest.
         to: Write one page with a player to this file, such as episode.html; it must not exist.
         list: List the replays of the run.
+        letters: Show the pieces of games as letters.
         runs_dir: The folder of all runs.
     """
     from hookloop.replays import ReplayFolder, read_replay, replay_page
@@ -55,7 +59,7 @@ def replay(
         _say(f"wrote {to} ({len(content)} bytes), {file.stem}")
         return 0
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return _step_through(recorded)
+        return _step_through(recorded, partial(painted, in_letters=letters))
     return _print(recorded)
 
 
@@ -81,14 +85,14 @@ def _print(recorded: Replay) -> int:
     return 0
 
 
-def _step_through(recorded: Replay) -> int:
+def _step_through(recorded: Replay, paint: Paint) -> int:
     from hookloop.replays.text import step_screen, summary
 
     moves = {"right": 1, "n": 1, " ": 1, "left": -1, "p": -1, "g": -recorded.steps, "G": recorded.steps}
     step = 0
     with Keys(sys.stdin) as keys:
         while True:
-            lines = [summary(recorded), *step_screen(recorded, step, painted), "", HELP]
+            lines = [summary(recorded), *step_screen(recorded, step, paint), "", HELP]
             sys.stdout.write("\x1b[2J\x1b[H" + "\r\n".join(lines) + "\r\n")
             sys.stdout.flush()
             key = keys.read()

@@ -73,7 +73,7 @@ def read_settings(workload: str, settings: Mapping[str, Plain]) -> RunSettings:
 
 
 def settle(settings: RunSettings, runs_dir: Path) -> RunSettings:
-    """Replace what could mean something else tomorrow by what it means now, and refuse what cannot be trained at all."""
+    """Replace what could mean something else tomorrow by what it means now; refuse what cannot be trained."""
     if settings.workload == "selfplay":
         from hookloop.selfplay.library import load_game
 

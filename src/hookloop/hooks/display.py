@@ -81,7 +81,7 @@ class DisplayHook:
         readings, clock = ctx.readings, self._views.clock
         self._live.look = lambda: int(readings[clock])
         watch_game: Any = getattr(ctx.trainer, "watch_game", None)  # of a trainer that plays games
-        self._live.look_at_game = watch_game().look if callable(watch_game) else None
+        self._live.look_at_game = None if watch_game is None else watch_game().look
         self._publish(ctx)
 
     def on_epoch_start(self, ctx: HookContext) -> None:

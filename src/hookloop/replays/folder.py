@@ -37,7 +37,6 @@ class Kept:
         value = self.about.get("return")
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
-
     @property
     def is_game(self) -> bool:
         """Whether it is a game, whose return says who won and not how well it was played."""

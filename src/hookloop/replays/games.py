@@ -62,7 +62,7 @@ def page_data(replay: Replay, steps: int) -> dict[str, Any]:
             "isSlanted": last.is_slanted,
             "hasFilesBelow": last.has_files_below,
             "players": players(replay),
-            "pieces": [[square.symbol.strip(), square.seat] for square in pieces],
+            "pieces": [[square.symbol.strip(), square.seat, square.letters.strip()] for square in pieces],
             "squares": squares,
             "marks": [[row * width + column for row, column in sorted(board.last)] for board in boards],
             "hands": [[_held(board, seat) for seat in (0, 1)] for board in boards] if last.hands else [],
@@ -70,6 +70,6 @@ def page_data(replay: Replay, steps: int) -> dict[str, Any]:
     }
 
 
-def _held(board: Board, seat: int) -> str:
+def _held(board: Board, seat: int) -> list[list[Any]]:
     pieces = next((hand.pieces for hand in board.hands if hand.seat == seat), ())
-    return " ".join(f"{square.symbol.strip()}{count if count > 1 else ''}" for square, count in pieces)
+    return [[square.symbol, square.letters, count] for square, count in pieces]
