@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from hookloop.boards.board import EMPTY, Board, Hand, Square
 
-MOST_SQUARES = 26 * 26
+MOST_LETTERS = 1000
+"""Of a text in Forsyth's notation; no board has more."""
 
 _CROSSES = {"x": Square("X", "X", 0), "o": Square("O", "O", 1), ".": EMPTY}
 _DISCS = {"x": Square("X", "●", 0), "o": Square("O", "○", 1), ".": EMPTY, "-": EMPTY}
@@ -44,10 +45,10 @@ def read_board(game: str, text: str) -> Board:
         board = read(text)
     except _UnreadableError:
         return Board(text=text)
-    width = len(board.rows[0]) if board.rows else 0
-    if not width or any(len(row) != width for row in board.rows) or width * len(board.rows) > MOST_SQUARES:
-        return Board(text=text)
-    return board
+    # A board whose rows differ, or that has more squares than names for them, is none.
+    is_whole = all(len(row) == len(board.files) > 0 for row in board.rows)
+    is_named = not board.ranks or len(board.ranks) == len(board.rows)
+    return board if board.rows and is_whole and is_named else Board(text=text)
 
 
 def _tic_tac_toe(text: str) -> Board:
@@ -104,7 +105,7 @@ def _in_hand(text: str, seat: int) -> tuple[tuple[Square, int], ...]:
 def _forsyth(text: str, pieces: Mapping[str, Square], empty: Square) -> tuple[tuple[Square, ...], ...]:
     """Return the rows of a position in the notation of Forsyth: digits are empty squares, a plus belongs to a piece."""
     rows: list[tuple[Square, ...]] = []
-    for line in text[:MOST_SQUARES].split("/"):
+    for line in text[:MOST_LETTERS].split("/"):
         row: list[Square] = []
         for word in re.findall(r"\d|\+?[A-Za-z]|.", line):
             if word.isdecimal():

@@ -48,7 +48,7 @@ def shogi() -> SelfPlayConfig:
         network=NetworkConfig(kind="residual", blocks=3, channels=32),
         ppo=PPOConfig(entropy_coefficient=0.01),
         trainer=TrainerConfig(
-            horizon=32, update_epochs=2, num_minibatches=8, gamma=1.0, gae_lambda=0.9,
+            horizon=32, update_epochs=1, num_minibatches=4, gamma=1.0, gae_lambda=0.9,
             optimizer=OptimizerConfig(learning_rate=1e-3),
         ),
         checkpoints=_NO_BEST,
