@@ -40,8 +40,8 @@ def board_at(replay: Replay, step: int) -> Board:
     """Return the position after a move, with the move marked."""
     game = str(replay.about.get("game", ""))
     board = read_board(game, replay.board(step) or "")
-    before = read_board(game, replay.board(step - 1) or "") if step > 0 else None
-    return marked(board, game, move_at(replay, step), before)
+    before = replay.board(step - 1) if step > 0 else str(replay.about.get("begins", ""))
+    return marked(board, game, move_at(replay, step), read_board(game, before or ""))
 
 
 def page_data(replay: Replay, steps: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def record_game(state: State, outcome: Outcome, thinker: Thinker) -> tuple[dict[
     """
     game, history = thinker.game, state.history()
     record = GameRecord(game)
+    begins = record.text
     before: list[State] = []
     boards: list[str] = []
     for action in history:
@@ -63,7 +64,7 @@ def record_game(state: State, outcome: Outcome, thinker: Thinker) -> tuple[dict[
     first, second = seat_names(record.name)
     about: dict[str, Any] = {
         "kind": KIND, "game": record.name, "environment": str(game), "first": first, "second": second,
-        "return": returned, "length": len(history), "end": outcome,
+        "begins": begins, "return": returned, "length": len(history), "end": outcome,
     }  # fmt: skip
     return about, arrays
 

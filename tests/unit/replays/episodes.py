@@ -44,6 +44,7 @@ def game(**about: Any) -> Replay:
     }
     told = {
         "kind": "game", "game": "tic_tac_toe", "environment": "tic_tac_toe()", "first": "X", "second": "O",
-        "return": 1.0, "length": 5, "end": "first_win", "env_steps": 640, **about,
+        "return": 1.0, "length": 5, "end": "first_win", "env_steps": 640,
+        "begins": "...\n...\n...", **about,
     }  # fmt: skip
     return Replay(told, arrays)

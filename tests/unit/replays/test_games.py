@@ -33,6 +33,7 @@ def test_a_step_is_a_board_with_the_last_move_marked_and_the_moves_so_far() -> N
     assert lines[:6] == ["step 2 of 5", "", "  0 1 2", "0 X[O]·", "1 · · ·", "2 · · ·"]
     assert "1 x(0,0)  2 o(0,1)" in lines
     assert step_line(game(), 1) == "step=2 move=o(0,1) reward=0 return=0 value=0.1"
+    assert board_at(game(), 0).last == {(0, 0)}
     assert board_at(game(), 4).last == {(2, 0)}
 
 
