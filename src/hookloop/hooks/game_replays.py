@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hookloop.core import HookContext, Schedule
 from hookloop.core.schedule_text import as_schedule
 from hookloop.errors import RegistrationError
-from hookloop.hooks.replays import CLOCKS
 
 if TYPE_CHECKING:
     from hookloop.replays import ReplayFolder
@@ -47,6 +46,7 @@ class GameReplayHook:
 
     def _record(self, ctx: HookContext) -> None:
         # Here and not above: a hook that is only listed needs no torch.
+        from hookloop.hooks.replays import CLOCKS
         from hookloop.replays import Replay
         from hookloop.selfplay.recording import record_game
         from hookloop.selfplay.thinking import Thinker
