@@ -86,7 +86,10 @@ class ReplayFolder:
         """Return a replay by ``best``, ``worst`` or ``latest``, by its place in the list from 1, or by its name."""
         found = self.all()
         if not found:
-            raise ReplayError(f"There are no replays in {self.path}; 'hookloop eval RUN --record 1' records one.")
+            raise ReplayError(
+                f"There are no replays in {self.path}; 'hookloop eval RUN --record 1' records one, and a run of self-play "
+                "keeps games as it trains."
+            )
         by_name = {kept.name: kept.path for kept in found}
         if selector in by_name:
             return by_name[selector]
