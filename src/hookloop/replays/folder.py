@@ -87,8 +87,8 @@ class ReplayFolder:
         found = self.all()
         if not found:
             raise ReplayError(
-                f"There are no replays in {self.path}; 'hookloop eval RUN --record 1' records one, and a run of self-play "
-                "keeps games as it trains."
+                f"There are no replays in {self.path}; 'hookloop eval RUN --record 1' records one, and a run of "
+                "self-play keeps games as it trains."
             )
         by_name = {kept.name: kept.path for kept in found}
         if selector in by_name:
