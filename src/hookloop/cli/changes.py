@@ -16,6 +16,7 @@ Effect = Literal["harmless", "changes training", "impossible"]
 _HARMLESS = (
     *RunSettings.model_fields,
     "evaluation",
+    "replays",
     "stop_at_return",
     "patience",
     "training.checkpoint_dir",
@@ -37,6 +38,8 @@ _IMPOSSIBLE = (
     "curriculum.slots",
     "curriculum.lessons.*.env",
     "policy",
+    "game",
+    "network",
     "losses.*.kind",
     "trainer.horizon",
     "trainer.segment_length",

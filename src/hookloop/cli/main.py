@@ -39,6 +39,7 @@ app.command("hookloop.cli.checkpoints:checkpoints", help="List, verify, pin or d
 app.command("hookloop.cli.evaluate:evaluate_run", name="eval", help="Score a checkpoint of a run.")
 app.command("hookloop.cli.eval_worker:eval_worker", help="Carry out the evaluations that runs ask for.")
 app.command("hookloop.cli.replay:replay", help="Step through a recorded episode.")
+app.command("hookloop.cli.play:play", help="Play a game against the model of a run, or watch it play itself.")
 app.command("hookloop.cli.sample:sample", help="Continue a text with the model of a run.")
 app.command("hookloop.cli.predict:predict", help="Ask the model of a run what the images in a file show.")
 app.command("hookloop.cli.export:export", help="Write the weights of a run to a file.")

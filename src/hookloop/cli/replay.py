@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookloop.cli.boards import painted
 from hookloop.cli.keys import Keys
 from hookloop.cli.run_folder import find_run
 from hookloop.errors import ConfigError
 
 if TYPE_CHECKING:
     from hookloop.replays import Replay, ReplayFolder
+    from hookloop.replays.text import Paint
 
 HELP = "right or n: next   left or p: back   g: first   G: last   q: leave"
 
@@ -19,18 +22,21 @@ HELP = "right or n: next   left or p: back   g: first   G: last   q: leave"
 def replay(
     run: str,
     *,
-    episode: str = "best",
+    episode: str | None = None,
     to: Path | None = None,
     list: bool = False,
+    letters: bool = False,
     runs_dir: Path = Path("runs"),
 ) -> int:
     """Step through a recorded episode.
 
     Args:
         run: The run's name or path; or the path of a replay.
-        episode: Which one: best, worst, latest, its place in the list from 1, or its name.
+        episode: Which one: best, worst, latest, its place in the list from 1, or its name; the best by default, and of
+            games the latest.
         to: Write one page with a player to this file, such as episode.html; it must not exist.
         list: List the replays of the run.
+        letters: Show the pieces of games as letters.
         runs_dir: The folder of all runs.
     """
     from hookloop.replays import ReplayFolder, read_replay, replay_page
@@ -41,7 +47,7 @@ def replay(
         folder = ReplayFolder(find_run(runs_dir, run).replays)
         if list:
             return _list(folder)
-        file = folder.find(episode)
+        file = folder.find(episode or folder.usual)
     recorded = read_replay(file)
     if to is not None:
         if to.suffix.lower() not in (".html", ".htm"):
@@ -53,7 +59,7 @@ def replay(
         _say(f"wrote {to} ({len(content)} bytes), {file.stem}")
         return 0
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return _step_through(recorded)
+        return _step_through(recorded, partial(painted, in_letters=letters))
     return _print(recorded)
 
 
@@ -64,6 +70,8 @@ def _list(folder: ReplayFolder) -> int:
     for number, kept in enumerate(found, start=1):
         about = kept.about
         what = f"damaged: {kept.fault}" if kept.fault else f"return {about.get('return')}, {about.get('length')} steps"
+        if kept.is_game:
+            what = f"{about.get('game')}, {about.get('end')}, {about.get('length')} moves"
         _say(f"{number:>4}  {kept.name}  {what}")
     return 0
 
@@ -77,14 +85,14 @@ def _print(recorded: Replay) -> int:
     return 0
 
 
-def _step_through(recorded: Replay) -> int:
+def _step_through(recorded: Replay, paint: Paint) -> int:
     from hookloop.replays.text import step_screen, summary
 
     moves = {"right": 1, "n": 1, " ": 1, "left": -1, "p": -1, "g": -recorded.steps, "G": recorded.steps}
     step = 0
     with Keys(sys.stdin) as keys:
         while True:
-            lines = [summary(recorded), *step_screen(recorded, step), "", HELP]
+            lines = [summary(recorded), *step_screen(recorded, step, paint), "", HELP]
             sys.stdout.write("\x1b[2J\x1b[H" + "\r\n".join(lines) + "\r\n")
             sys.stdout.flush()
             key = keys.read()

@@ -155,7 +155,7 @@ class WatchedRun:
 
 
 def _about(name: str, config: RunConfig) -> Row:
-    env = config.settings.get("env")
+    env = config.settings.get("env", config.settings.get("game"))
     num_envs = env.get("num_envs") if isinstance(env, dict) else None
     return {"run": name, "recipe": config.recipe, "num_envs": num_envs if isinstance(num_envs, int) else None}
 

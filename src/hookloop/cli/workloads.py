@@ -73,7 +73,11 @@ def read_settings(workload: str, settings: Mapping[str, Plain]) -> RunSettings:
 
 
 def settle(settings: RunSettings, runs_dir: Path) -> RunSettings:
-    """Replace what could mean something else tomorrow by what it means now."""
+    """Replace what could mean something else tomorrow by what it means now; refuse what cannot be trained."""
+    if settings.workload == "selfplay":
+        from hookloop.selfplay.library import load_game
+
+        load_game(cast("SelfPlayConfig", settings).game.name)
     return pin_teachers(cast("RLConfig", settings), runs_dir) if settings.workload == "rl" else settings
 
 
@@ -159,8 +163,11 @@ def _supervised_in_words(result: Live, monitor: str) -> str:
     return f"{loss}, after {result.optimizer_steps} optimizer steps in {result.seconds:.1f} s"
 
 
-def _no_hooks(settings: RunSettings, folder: RunFolder) -> list[object]:
-    return []
+def _selfplay_hooks(settings: SelfPlayConfig, folder: RunFolder) -> list[object]:
+    from hookloop.hooks import GameReplayHook
+
+    wanted = settings.replays
+    return [] if wanted.schedule is None else [GameReplayHook(folder.replays, wanted.schedule, wanted.keep)]
 
 
 def _selfplay_job(settings: SelfPlayConfig, *, hooks: Sequence[object], seed: int) -> Job:
@@ -178,6 +185,6 @@ def _selfplay_in_words(result: Live) -> str:
 _HOOKS: dict[str, Callable[..., list[object]]] = {
     "rl": _rl_hooks,
     "supervised": _supervised_hooks,
-    "selfplay": _no_hooks,
+    "selfplay": _selfplay_hooks,
 }
 _BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job, "supervised": _supervised_job, "selfplay": _selfplay_job}

@@ -1,15 +1,16 @@
 """Overrides: ``a.b=c`` on typed settings, with the origin of every value.
 
 Rules, few enough to remember: a value stays a text unless it starts with ``[`` or ``{`` or is ``null``; the
-setting's type turns it into a number or a truth value. Setting a ``kind`` clears its node first. Keys of mappings
-may be new; names of settings may not.
+setting's type turns it into a number or a truth value. Setting a ``kind`` clears its node first. A text for settings
+that have a ``name`` is their name: ``game=othello`` is ``game.name=othello``. Keys of mappings may be new; names of
+settings may not.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -42,7 +43,7 @@ def apply_overrides(model: Model, overrides: Sequence[str], *, what: str = "the 
     """Return the settings with the overrides applied, the last of a path winning, checked as a whole."""
     dumped = model.model_dump(mode="python")
     for override in map(Override.parse, overrides):
-        _set(dumped, override, what)
+        _set(dumped, _completed(override, dumped), what)
     try:
         return type(model).model_validate(dumped)
     except ValidationError as error:
@@ -57,9 +58,11 @@ def origins(
     ``given`` is what the recipe returned, before the overrides.
     """
     by_recipe = {path for path, _, is_set in _leaves(given, ()) if is_set}
+    dumped = model.model_dump(mode="python")
+    given_last_first = [_completed(Override.parse(text), dumped) for text in reversed(overrides)]
     found: dict[str, tuple[Plain, str]] = {}
     for path, value, _ in _leaves(model, ()):
-        override = next((o for o in map(Override.parse, reversed(overrides)) if path[: len(o.path)] == o.path), None)
+        override = next((o for o in given_last_first if path[: len(o.path)] == o.path), None)
         origin = f"override {override.text}" if override else (f"recipe {recipe}" if path in by_recipe else "default")
         found[".".join(path)] = value, origin
     return found
@@ -74,6 +77,16 @@ def _value(text: str, whole: str) -> Plain:
         except json.JSONDecodeError as error:
             raise ConfigError(f"In {whole!r} the value {text!r} is no JSON: {error}.") from error
     return text
+
+
+def _completed(override: Override, settings: Mapping[str, Plain]) -> Override:
+    """Return an override whose path leads to a name, where it gives a text for settings that have one."""
+    node: Plain = settings
+    for key in override.path:
+        node = cast("dict[str, Plain]", node).get(key) if isinstance(node, dict) else None
+    if isinstance(override.value, str) and isinstance(node, dict) and "name" in node:
+        return replace(override, path=(*override.path, "name"))
+    return override
 
 
 def _set(settings: dict[str, Plain], override: Override, what: str) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from hookloop.display import parts
 from hookloop.display.canvas import LABEL, STRONG, Canvas, Glyphs, Line, joined, progress_bar
 from hookloop.display.figures import share
+from hookloop.display.game import compact_board, extras_line, is_shown_with_game, latest_moves, summary_line
 from hookloop.display.view import RunView
 
 MOST_LINES = 15
+LINES_WITH_BOARD = 6
+"""What is left to the rest where there is a board; the most important fits."""
 
 
 def compact(view: RunView, width: int, height: int, glyphs: Glyphs) -> Canvas:
     """Return as many lines as there is room for, in their order; those that matter least are left out first."""
-    rows = [(rank, line) for rank, line in _rows(view, width, glyphs) if line.width]
-    most_lines = max(min(height - 1, MOST_LINES), 1)
+    board = compact_board(view, width, height - 1 - LINES_WITH_BOARD, glyphs)
+    rows = [(rank, line) for rank, line in _rows(view, width, glyphs, has_board=bool(board)) if line.width]
+    most_lines = max(min(height - 1 - len(board), MOST_LINES), 1)
     kept = sorted(range(len(rows)), key=lambda number: (rows[number][0], number))[:most_lines]
-    return Canvas([rows[number][1].fit(width, glyphs) for number in sorted(kept)])
+    return Canvas([line.fit(width, glyphs) for line in (*(rows[number][1] for number in sorted(kept)), *board)])
 
 
-def _rows(view: RunView, width: int, glyphs: Glyphs) -> list[tuple[int, Line]]:
+def _rows(view: RunView, width: int, glyphs: Glyphs, *, has_board: bool) -> list[tuple[int, Line]]:
     """Return all lines in their order, each with its rank: 0 is what goes last."""
     dot = glyphs.dot
     rows = [
@@ -27,8 +31,13 @@ def _rows(view: RunView, width: int, glyphs: Glyphs) -> list[tuple[int, Line]]:
         (0, joined((parts.steps(view), parts.speed(view)), dot)),
         (1, joined((line for line in (*parts.times(view), parts.epoch(view)) if line.width), dot)),
         (5, _times(view, dot)),
+        (2, summary_line(view, glyphs)),
+        (3, extras_line(view, glyphs)),
+        (3, Line() if has_board else latest_moves(view, width)),
     ]
     curves = view.ordered_curves
+    if view.game is not None:
+        curves = {name: curve for name, curve in curves.items() if not is_shown_with_game(name)}
     name_width = min(max(map(len, curves), default=0), max(width // 3, 8))
     letters = max(min(width - name_width - 13, 24), 0)
     for number, (name, curve) in enumerate(curves.items()):

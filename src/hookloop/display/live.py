@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,6 +19,7 @@ from rich.control import Control
 from rich.live import Live
 from rich.segment import ControlType
 
+from hookloop.boards import GameView
 from hookloop.core.signals import before_leaving
 from hookloop.display.canvas import ASCII, UNICODE, Canvas, Line
 from hookloop.display.panel import HINT, draw
@@ -50,6 +52,7 @@ class LiveDisplay:
         console: Where to draw; the standard output by default.
         per_second: How often to draw at most; up to 4. When nothing has changed, nothing is drawn.
         look: The step that the run has reached by now, if it can be read from another thread.
+        look_at_game: The game that is played by now, likewise; asked only when something is drawn.
         hint: What the keys do.
         clock: Seconds, for times that tick on between two views.
     """
@@ -60,6 +63,7 @@ class LiveDisplay:
         *,
         per_second: float = MOST_PER_SECOND,
         look: Callable[[], int] | None = None,
+        look_at_game: Callable[[], GameView] | None = None,
         hint: str = HINT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -69,6 +73,7 @@ class LiveDisplay:
             )
         self.console = console if console is not None else Console()
         self.look = look
+        self.look_at_game = look_at_game
         self._interval_seconds = 1.0 / per_second
         self._hint = hint
         self._clock = clock
@@ -156,6 +161,8 @@ class LiveDisplay:
         look = self.look
         width, height = self.console.size
         now = view.ticked(self._clock() - published, None if look is None else look())
+        if self.look_at_game is not None:
+            now = replace(now, game=self.look_at_game())
         canvas = draw(now, max(width - len(_ECHO), 1), height, self._glyphs, self._hint)
         if not is_last:
             canvas.lines.append(Line().add(" "))  # for the cursor

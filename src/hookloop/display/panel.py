@@ -7,10 +7,13 @@ from itertools import zip_longest
 from hookloop.display import parts
 from hookloop.display.canvas import FRAME, LABEL, STRONG, UNICODE, Canvas, Glyphs, Line, progress_bar
 from hookloop.display.compact import compact
+from hookloop.display.game import game_rows, is_shown_with_game
 from hookloop.display.view import RunView
 
 LEAST_WIDTH = 98
 LEAST_HEIGHT = 16
+LEAST_GAME_WIDTH = 118
+LEAST_GAME_HEIGHT = 25
 MOST_WIDTH = 160  # a wider one is harder to read
 HINT = "Ctrl-C saves and stops, twice leaves at once"
 _LABEL_WIDTH = 13
@@ -18,7 +21,8 @@ _LABEL_WIDTH = 13
 
 def draw(view: RunView, width: int, height: int, glyphs: Glyphs = UNICODE, hint: str = HINT) -> Canvas:
     """Return a run as it fits into a terminal of ``width`` times ``height`` letters."""
-    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+    least = (LEAST_WIDTH, LEAST_HEIGHT) if view.game is None else (LEAST_GAME_WIDTH, LEAST_GAME_HEIGHT)
+    if width < least[0] or height < least[1]:
         return compact(view, width, height, glyphs)
     return _panel(view, min(width, MOST_WIDTH), height, glyphs, hint)
 
@@ -27,10 +31,14 @@ def _panel(view: RunView, width: int, height: int, glyphs: Glyphs, hint: str) ->
     inner = width - 4
     details = _details(view, glyphs)
     room = height - 1 - 4 - len(details)  # the cursor's line; the frame and the progress
-    columns = _columns(view, inner, max(room, 1), glyphs)
+    game = game_rows(view, inner, room, glyphs)
+    if game:
+        game = [Line(), *game][:room]
+        room -= len(game)
+    columns = _columns(view, inner, max(room, 1), glyphs) if not game or room > 2 else []
     room -= len(columns)
     gap = [Line()] if room >= 2 else []
-    body = [_progress(view, inner, glyphs), _figures(view, inner), *gap, *columns, *gap, *details]
+    body = [_progress(view, inner, glyphs), _figures(view, inner), *game, *gap, *columns, *gap, *details]
     body += _blocks(view, room - 2)
     lines = [
         _edge(parts.title(view, glyphs), parts.facts(view, glyphs), width, glyphs, glyphs.corners[:2]),
@@ -74,6 +82,8 @@ def _columns(view: RunView, width: int, most_lines: int, glyphs: Glyphs) -> list
 
 def _metric_rows(view: RunView, width: int, most_lines: int, glyphs: Glyphs) -> list[Line]:
     curves = view.ordered_curves
+    if view.game is not None:
+        curves = {name: curve for name, curve in curves.items() if not is_shown_with_game(name)}
     if not curves:
         return [Line().add("no metrics yet", LABEL)]
     name_width = min(max(len(name) for name in curves), max(width * 2 // 5, 10))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from hookloop.boards import GameView
+
 RUNNING = "running"
 STOPPING = "stopping"
 EPOCHS = "epochs"
@@ -105,6 +107,8 @@ class RunView:
     failures: tuple[Failure, ...] = ()
     notes: Mapping[str, object] = field(default_factory=dict[str, object])
     blocks: tuple[Block, ...] = ()
+    game: GameView | None = None
+    """A game under way, of a run that plays."""
 
     @property
     def is_ticking(self) -> bool:

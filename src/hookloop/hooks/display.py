@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from typing import Any
 
 from hookloop.core import HookContext
 from hookloop.core.clocks import ENV_STEPS
@@ -79,6 +80,8 @@ class DisplayHook:
         self._live = self._given if self._given is not None else LiveDisplay()
         readings, clock = ctx.readings, self._views.clock
         self._live.look = lambda: int(readings[clock])
+        watch_game: Any = getattr(ctx.trainer, "watch_game", None)  # of a trainer that plays games
+        self._live.look_at_game = None if watch_game is None else watch_game().look
         self._publish(ctx)
 
     def on_epoch_start(self, ctx: HookContext) -> None:

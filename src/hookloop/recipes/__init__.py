@@ -28,6 +28,8 @@ BUILT_IN = {
     "digits": "hookloop.recipes.supervised:digits",
     "tictactoe": "hookloop.recipes.selfplay:tictactoe",
     "connect4": "hookloop.recipes.selfplay:connect4",
+    "shogi": "hookloop.recipes.selfplay:shogi",
+    "selfplay": "hookloop.recipes.selfplay:selfplay",
 }
 
 Recipe = Callable[[], RunSettings]

@@ -38,3 +38,23 @@ def connect4() -> SelfPlayConfig:
         ),
         checkpoints=_NO_BEST,
     )  # fmt: skip
+
+
+def shogi() -> SelfPlayConfig:
+    """Play shogi against oneself (3 blocks of 32 channels)."""
+    return SelfPlayConfig(
+        total_env_steps=5_000_000,
+        game=GameConfig(name="shogi", num_envs=64, max_moves=512),
+        network=NetworkConfig(kind="residual", blocks=3, channels=32),
+        ppo=PPOConfig(entropy_coefficient=0.01),
+        trainer=TrainerConfig(
+            horizon=32, update_epochs=1, num_minibatches=4, gamma=1.0, gae_lambda=0.9,
+            optimizer=OptimizerConfig(learning_rate=1e-3),
+        ),
+        checkpoints=_NO_BEST,
+    )  # fmt: skip
+
+
+def selfplay() -> SelfPlayConfig:
+    """Play any game of OpenSpiel for two who see everything: game=NAME, such as game=othello."""
+    return SelfPlayConfig(game=GameConfig(name="connect_four"), checkpoints=_NO_BEST)

@@ -10,6 +10,7 @@ from typing import Any
 
 from hookloop.errors import ReplayError, UnknownNameError
 from hookloop.replays.files import MOST_FILE_BYTES, Replay, read_about, write_replay
+from hookloop.replays.games import KIND
 
 SUFFIX = ".replay"
 WORDS = ("best", "worst", "latest")
@@ -35,6 +36,11 @@ class Kept:
         """The sum of its rewards; None if it does not say."""
         value = self.about.get("return")
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    @property
+    def is_game(self) -> bool:
+        """Whether it is a game, whose return says who won and not how well it was played."""
+        return self.about.get("kind") == KIND
 
 
 class ReplayFolder:
@@ -71,11 +77,19 @@ class ReplayFolder:
                 found.append(Kept(file, {}, str(error)))
         return found
 
+    @property
+    def usual(self) -> str:
+        """Which one is looked at if none is named: the best, and of games the latest."""
+        return "latest" if any(kept.is_game for kept in self.all()) else "best"
+
     def find(self, selector: str) -> Path:
         """Return a replay by ``best``, ``worst`` or ``latest``, by its place in the list from 1, or by its name."""
         found = self.all()
         if not found:
-            raise ReplayError(f"There are no replays in {self.path}; 'hookloop eval RUN --record 1' records one.")
+            raise ReplayError(
+                f"There are no replays in {self.path}; 'hookloop eval RUN --record 1' records one, and a run of "
+                "self-play keeps games as it trains."
+            )
         by_name = {kept.name: kept.path for kept in found}
         if selector in by_name:
             return by_name[selector]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hookloop.replays.files import Array, Replay
+from hookloop.replays.games import is_game, page_data
 from hookloop.replays.pictures import is_picture, pictures_of
 from hookloop.replays.text import summary
 
@@ -51,6 +52,8 @@ def _data(replay: Replay) -> dict[str, Any]:
 
 def _seen(replay: Replay, steps: int) -> dict[str, Any]:
     """Return what is shown of the environment: its frames, its boards, or its observations."""
+    if is_game(replay):
+        return page_data(replay, steps)
     if "boards" in replay.arrays:
         return {"boards": [_without_colours(replay.board(step) or "") for step in range(steps)]}
     shown = {name: array for name, array in replay.arrays.items() if name == "frames" or name.startswith("observation")}

@@ -33,6 +33,15 @@ class NetworkConfig(Settings):
     )
 
 
+class GameReplayConfig(Settings):
+    """Which games are kept, to be looked at later. None of it changes training."""
+
+    schedule: str | None = Field(
+        default="every 60 seconds", description="When the game that ended last is kept, and at the end; null: never"
+    )
+    keep: int = Field(default=20, ge=1, description="The newest to keep")
+
+
 class SelfPlayConfig(RunSettings):
     """A whole run: what a recipe returns and ``hookloop train`` carries out."""
 
@@ -43,3 +52,4 @@ class SelfPlayConfig(RunSettings):
     network: NetworkConfig = NetworkConfig()
     ppo: PPOConfig = PPOConfig(entropy_coefficient=0.01)
     trainer: TrainerConfig = TrainerConfig(gamma=1.0)
+    replays: GameReplayConfig = GameReplayConfig()

@@ -14,7 +14,7 @@ from hookloop.rl.envs.errors import ActionMismatchError, EnvStateError
 from hookloop.rl.specs import Array, ArraySpec, DiscreteActions, ObservationSpec
 from hookloop.selfplay.library import State, load_game
 from hookloop.selfplay.observing import Observer
-from hookloop.selfplay.tally import Tally, as_numbers, outcome_of
+from hookloop.selfplay.tally import Outcome, Tally, as_numbers, outcome_of
 
 
 class GameEnvs(EnvArrays):
@@ -54,6 +54,8 @@ class GameEnvs(EnvArrays):
         self.tally = Tally()
         self.states: list[State] = [self.game.new_initial_state() for _ in range(num_envs)]
         """The positions, as OpenSpiel has them: for looking at, not for moving."""
+        self.last_ended: tuple[State, Outcome] | None = None
+        """The game that ended last, and how; for looking at, and not saved."""
         self._rows = np.arange(num_envs)
         self._mover_rewards = np.zeros(num_envs, dtype=np.float32)
         self._first_row = self._first_position()
@@ -126,6 +128,7 @@ class GameEnvs(EnvArrays):
         outcome = outcome_of(first_return, is_cut_off=is_cut_off)
         self.tally.add(outcome)
         self._end_infos[row] = as_numbers(outcome)
+        self.last_ended = state, outcome
         self.states[row] = self.game.new_initial_state()
         self._show_first(row)
 

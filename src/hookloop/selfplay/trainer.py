@@ -11,6 +11,7 @@ from hookloop.rl.workload import RLWorkload
 from hookloop.selfplay.collecting import GameCollector, GameLearner, SelfPlayWorkload
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.tally import Tally
+from hookloop.selfplay.watching import GameWatch
 
 
 class SelfPlayTrainer(Trainer):
@@ -29,3 +30,7 @@ class SelfPlayTrainer(Trainer):
     def tally(self) -> Tally:
         """How the games of this run have ended so far."""
         return self.games.tally
+
+    def watch_game(self) -> GameWatch:
+        """Return what shows a game of this run whenever somebody looks, from any thread."""
+        return GameWatch(self.games, self.experience)

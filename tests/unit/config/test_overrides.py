@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hookloop.config.overrides import apply_overrides, origins
 from hookloop.errors import ConfigError
+from hookloop.recipes.selfplay import selfplay
 from hookloop.rl.config import GAUSSIAN, EnvConfig, PPOConfig, RLConfig, StateDependentExploration, TrainerConfig
 from hookloop.rl.values import Cosine, Linear
 
@@ -99,3 +100,16 @@ def test_settings_survive_being_written_and_read(num_envs: int, gamma: float) ->
     changed = apply_overrides(recipe(), [f"env.num_envs={num_envs}", f"trainer.gamma={gamma!r}"])
 
     assert RLConfig.model_validate_json(changed.model_dump_json()) == changed
+
+
+def test_a_text_for_settings_that_have_a_name_is_their_name() -> None:
+    given, words = selfplay(), ["game=othello", "game.num_envs=8"]
+
+    changed = apply_overrides(given, words)
+
+    assert (changed.game.name, changed.game.num_envs) == ("othello", 8)
+    assert changed == apply_overrides(given, ["game.num_envs=8", "game.name=othello"])
+    found = origins(changed, given, words, recipe="selfplay")
+    assert found["game.name"] == ("othello", "override game=othello")
+    assert found["game.max_moves"] == (None, "default")
+    assert apply_overrides(given, ['game={"name": "hex"}']).game.name == "hex"

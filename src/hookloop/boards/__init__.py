@@ -1,0 +1,22 @@
+"""Positions of board games as plain values: read from a library's text, drawn in letters. Plays nothing itself."""
+
+from hookloop.boards.board import EMPTY, Board, GameView, Hand, Move, Square
+from hookloop.boards.drawing import Ink, board_text, draw_board
+from hookloop.boards.marking import marked
+from hookloop.boards.names import seat_names
+from hookloop.boards.reading import read_board
+
+__all__ = [
+    "EMPTY",
+    "Board",
+    "GameView",
+    "Hand",
+    "Ink",
+    "Move",
+    "Square",
+    "board_text",
+    "draw_board",
+    "marked",
+    "read_board",
+    "seat_names",
+]

@@ -1,0 +1,118 @@
+"""A game on the terminal: a whole board or none, beside what is known of the games before it."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from hookloop.boards import Board, GameView, Move, marked, read_board, seat_names
+from hookloop.display import Curve, LiveDisplay, RunView, draw, plain_line
+from hookloop.display.canvas import ASCII
+
+SHOGI = "lnsgkgsnl/1r5b1/pppppp1pp/6p2/9/2P6/PP1PPPPPP/1B5R1/LNSGKGSNL b - 3"
+GAME = GameView(
+    game="shogi",
+    board=marked(read_board("shogi", SHOGI), "shogi", "3c3d"),
+    seats=seat_names("shogi"),
+    moves=(Move(1, 0, "7g7f"), Move(2, 1, "3c3d")),
+    tally={"first_wins": 48, "second_wins": 43, "draws": 4, "cut_off": 5},
+    buffered=(16, 64),
+)
+VIEW = RunView(
+    run="mine", recipe="shogi", device="cpu", num_envs=64, step=4096, total_steps=10_000, elapsed_seconds=360.0,
+    phases={"collect": 0.6, "train": 0.3}, hooks={"stats": 0.01}, game=GAME,
+    curves={
+        "return/mean": Curve(0.05, (0.0, 0.05)), "episode/length": Curve(112.3, (100.0, 112.3)),
+        "game/first_wins": Curve(0.48, (0.4, 0.48)), "game/count": Curve(100.0, (50.0, 100.0)),
+        "rating/elo": Curve(1034.0, (1000.0, 1034.0)), "losses/ppo/value": Curve(3.41, (4.0, 3.41)),
+    },
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("width", "height"), [(138, 40), (118, 25), (78, 24), (118, 24), (60, 12), (40, 10), (20, 4), (1, 1)]
+)
+@pytest.mark.parametrize("glyphs", ["unicode", "ascii"])
+def test_it_fits_whatever_the_terminal(width: int, height: int, glyphs: str) -> None:
+    canvas = draw(VIEW, width, height, ASCII) if glyphs == "ascii" else draw(VIEW, width, height)
+
+    assert len(canvas.lines) <= max(height - 1, 1)
+    assert all(cell_len(line.text) <= width for line in canvas.lines)
+    assert glyphs != "ascii" or canvas.text.isascii()
+
+
+@pytest.mark.parametrize(("width", "height"), [(138, 40), (118, 25)])
+def test_a_panel_shows_board_moves_outcomes_length_buffer_and_rating(width: int, height: int) -> None:
+    seen = draw(VIEW, width, height).text
+
+    assert seen.startswith("╭")
+    assert "[v歩]" in seen
+    assert "Gote holds nothing" in seen
+    for words in ("1 7g7f", "2 3c3d", "shogi · 100 games, 1,000 an hour", "moves a game", "112.3", "1,034", "16/64",
+                  "return/mean"):  # fmt: skip
+        assert words in seen
+    for name, count, share in (("Sente wins", 48, "48 %"), ("Gote wins", 43, "43 %"), ("draws", 4, "4.0 %")):
+        assert f"{name:<14}{count:>9}{share:>8}" in seen
+    assert "game/first_wins" not in seen  # its curve stands beside the board
+
+
+def test_a_small_terminal_shows_the_whole_board_and_the_rest_in_few_lines() -> None:
+    seen = draw(VIEW, 78, 24).text
+
+    assert not seen.startswith("╭")
+    assert seen.splitlines()[0].startswith("mine · shogi")
+    assert (
+        "shogi 100 games, 1,000 an hour · Sente wins 48 % · Gote wins 43 % · draws 4.0 % · cut off 5.0 %"
+        in draw(VIEW, 100, 24).text
+    )
+    board = [line for line in seen.splitlines() if line[:1] in "abcdefghi" and line[1:2] in " ["]
+    assert len(board) == 9
+
+
+def test_half_a_board_is_none_and_the_moves_are_shown_instead() -> None:
+    seen = draw(VIEW, 60, 12).text
+
+    assert "香" not in seen
+    assert "1 7g7f    2 3c3d" in seen
+
+
+def test_a_board_that_is_too_high_for_a_panel_leaves_the_figures() -> None:
+    large = replace(VIEW, game=replace(GAME, board=Board(text="\n".join(["+" * 40] * 30))))
+
+    seen = draw(large, 118, 25).text
+
+    assert "+" * 40 not in seen
+    assert "Sente wins" in seen
+    assert "+" * 40 in draw(large, 118, 60).text
+
+
+def test_the_line_has_the_figures_and_no_board() -> None:
+    line = plain_line(VIEW)
+
+    assert "game/first_wins=0.48" in line
+    assert "\n" not in line
+
+
+def test_the_game_is_looked_at_when_a_frame_is_drawn_and_at_no_other_time() -> None:
+    looks: list[int] = []
+
+    def look() -> GameView:
+        looks.append(1)
+        return GAME
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, height=30)
+    display = LiveDisplay(console, look_at_game=look)
+    for step in range(1000):
+        display.publish(replace(VIEW, step=step, game=None))
+    assert looks == []
+
+    display.start()
+    display.stop()
+
+    assert 1 <= len(looks) <= 3
+    assert "[v歩]" in re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())  # type: ignore[attr-defined]  # a StringIO
