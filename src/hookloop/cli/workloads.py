@@ -159,8 +159,15 @@ def _supervised_in_words(result: Live, monitor: str) -> str:
     return f"{loss}, after {result.optimizer_steps} optimizer steps in {result.seconds:.1f} s"
 
 
-def _no_hooks(settings: RunSettings, folder: RunFolder) -> list[object]:
-    return []
+def _selfplay_hooks(settings: SelfPlayConfig, folder: RunFolder) -> list[object]:
+    from hookloop.hooks import LeagueHook
+    from hookloop.selfplay import League
+
+    wanted, game = settings.evaluation, settings.game
+    if wanted.schedule is None:
+        return []
+    league = League(game.name, max_moves=game.max_moves, **wanted.model_dump(exclude={"schedule"}))
+    return [LeagueHook(league, wanted.schedule)]
 
 
 def _selfplay_job(settings: SelfPlayConfig, *, hooks: Sequence[object], seed: int) -> Job:
@@ -178,6 +185,6 @@ def _selfplay_in_words(result: Live) -> str:
 _HOOKS: dict[str, Callable[..., list[object]]] = {
     "rl": _rl_hooks,
     "supervised": _supervised_hooks,
-    "selfplay": _no_hooks,
+    "selfplay": _selfplay_hooks,
 }
 _BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job, "supervised": _supervised_job, "selfplay": _selfplay_job}

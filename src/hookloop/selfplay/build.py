@@ -9,11 +9,12 @@ import torch
 from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
 from hookloop.rl.losses import PPO
-from hookloop.rl.policies import Policy, make_policy
+from hookloop.rl.policies import MlpActorCritic, Policy
 from hookloop.rl.specs import DiscreteActions
 from hookloop.selfplay.config import NetworkConfig, SelfPlayConfig
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.network import BoardNetwork, move_planes
+from hookloop.selfplay.past_versions import PastVersions
 from hookloop.selfplay.trainer import SelfPlayTrainer
 
 
@@ -33,7 +34,7 @@ def build_trainer(
         second_signal: What a second Ctrl-C does.
     """
     envs = GameEnvs(config.game.name, config.game.num_envs, max_moves=config.game.max_moves)
-    return SelfPlayTrainer(
+    trainer = SelfPlayTrainer(
         policy=build_policy(config.network, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
         losses=[PPO(**config.ppo.model_dump(exclude={"kind"}))],
@@ -42,20 +43,33 @@ def build_trainer(
         seed=seed,
         second_signal=second_signal,
     )
+    wanted = config.opponents
+    num_games = round(wanted.share * config.game.num_envs)
+    if num_games:
+        past = PastVersions(
+            trainer.policy, num_games, capacity=wanted.capacity, every_epochs=wanted.every_epochs,
+            seed=derive_seed(seed, "opponents"),
+        )  # fmt: skip
+        trainer.play_against(past)
+    return trainer
 
 
 def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Policy:
     """Build a policy that plays a game: convolutions for boards, plain layers for rows of numbers."""
     action = DiscreteActions(envs.num_moves)
     shape = envs.observation.array.shape
+    generator = torch.Generator().manual_seed(seed)
     if config.kind == "layers" or len(shape) != 3:
-        return make_policy(envs.observation, action, hidden=config.hidden, activation="relu", seed=seed)
+        layers = MlpActorCritic(
+            envs.observation, action, hidden=config.hidden, activation="relu", generator=generator
+        )  # fmt: skip
+        return Policy(layers, action, envs.observation)
     network = BoardNetwork(
         shape,
         action.n,
         planes=move_planes(envs.game.get_type().short_name, action.n, shape[1] * shape[2]),
         blocks=config.blocks,
         channels=config.channels,
-        generator=torch.Generator().manual_seed(seed),
+        generator=generator,
     )
     return Policy(network, action, envs.observation)
