@@ -13,7 +13,7 @@ from hookloop.rl.policies import MlpActorCritic, Policy
 from hookloop.rl.specs import DiscreteActions
 from hookloop.selfplay.config import NetworkConfig, SelfPlayConfig
 from hookloop.selfplay.games import GameEnvs
-from hookloop.selfplay.network import BoardNetwork, move_planes
+from hookloop.selfplay.network import BoardNetwork, WindowNetwork, move_planes
 from hookloop.selfplay.past_versions import PastVersions
 from hookloop.selfplay.trainer import SelfPlayTrainer
 
@@ -33,7 +33,8 @@ def build_trainer(
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
     """
-    envs = GameEnvs(config.game.name, config.game.num_envs, max_moves=config.game.max_moves)
+    game = config.game
+    envs = GameEnvs(game.name, game.num_envs, max_moves=game.max_moves, opening_moves=game.opening_moves)
     trainer = SelfPlayTrainer(
         policy=build_policy(config.network, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
@@ -64,6 +65,11 @@ def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Pol
             envs.observation, action, hidden=config.hidden, activation="relu", generator=generator
         )  # fmt: skip
         return Policy(layers, action, envs.observation)
+    if config.kind == "windows":
+        windows = WindowNetwork(
+            shape, action.n, window=config.window, channels=config.channels, hidden=config.hidden, generator=generator
+        )
+        return Policy(windows, action, envs.observation)
     network = BoardNetwork(
         shape,
         action.n,

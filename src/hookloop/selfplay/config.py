@@ -18,18 +18,25 @@ class GameConfig(Settings):
     max_moves: int | None = Field(
         default=None, ge=1, description="Cut a game off after so many moves, without a winner; null: by the rules alone"
     )
+    opening_moves: int = Field(
+        default=0, ge=0, description="Each game begins with up to so many moves at random, which nobody learns from"
+    )
 
 
 class NetworkConfig(Settings):
     """The network that plays both seats."""
 
-    kind: Literal["residual", "layers"] = Field(
-        default="residual", description="Convolutions for boards, or plain layers"
+    kind: Literal["residual", "windows", "layers"] = Field(
+        default="residual",
+        description="Convolutions for boards; or one look at every window, for stones in a row; or plain layers",
     )
     blocks: int = Field(default=3, ge=0, description="Residual blocks")
-    channels: int = Field(default=32, ge=1, description="Their width")
+    channels: int = Field(default=32, ge=1, description="Their width, or how many features a window has")
+    window: int = Field(default=4, ge=1, description="The side of a window, in squares")
     hidden: tuple[int, ...] = Field(
-        default=(128, 128), description="Widths of plain layers; a game that shows no board always has them"
+        default=(128, 128),
+        min_length=1,
+        description="Widths of plain layers, or of those over the windows; a game without a board always has them",
     )
 
 
