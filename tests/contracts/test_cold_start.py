@@ -48,7 +48,7 @@ def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
      ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"], ["runs", "--help"],
      ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
      ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"],
-     ["sample", "--help"], ["predict", "--help"]],
+     ["sample", "--help"], ["predict", "--help"], ["ratings", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")

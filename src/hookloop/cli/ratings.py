@@ -61,11 +61,12 @@ def _opponents(rated: list[Row], matches: list[Row]) -> list[Row]:
     met = {each["about"]["opponent"]: each["score"] for each in _matches(matches)}
     versions = {each["about"]["player"] for each in _matches(matches)}
     latest = {each["player"]: each for each in rated}
-    return [
+    found = [
         {"opponent": name, **_interval(latest[name]), "games": latest[name]["games"], "latest_score": score}
         for name, score in met.items()
         if name not in versions and name in latest
     ]
+    return sorted(found, key=lambda each: (each["rating"], each["opponent"]))
 
 
 def _matches(evaluations: list[Row]) -> list[Row]:
@@ -94,7 +95,9 @@ def _show(curve: list[Row], opponents: list[Row], promoted: list[Row]) -> None:
     show_table(("version", "steps", "rating", "interval", *names, ""), rows)
     say(f"rating  {sparkline([each['rating'] for each in curve])}")
     for each in opponents:
-        say(f"{each['opponent']} is rated {each['rating']:.0f} ({_span(each)}) after {each['games']} games")
+        is_measure = each["low"] == each["high"]
+        how_sure = "by which all are measured" if is_measure else f"{_span(each)}, after {each['games']} games"
+        say(f"{each['opponent']} has rating {each['rating']:.0f}, {how_sure}")
     for each in promoted:
         score = _percent((each["about"] or {}).get("score"))
         say(f"{each['child']} became champion with {score} against {each['parent']}")

@@ -80,7 +80,9 @@ def test_a_saved_pool_goes_on_as_it_was(capacity: int, crowned: list[bool]) -> N
 
     assert names(restored) == names(pool)
     assert (restored.champion and restored.champion.name) == (pool.champion and pool.champion.name)
-    assert [v.weights["weight"].item() for v in restored.versions] == [v.weights["weight"].item() for v in pool.versions]
+    assert [v.weights["weight"].item() for v in restored.versions] == [
+        v.weights["weight"].item() for v in pool.versions
+    ]
 
 
 def test_mistakes_are_told() -> None:
