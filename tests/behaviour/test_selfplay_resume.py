@@ -10,8 +10,8 @@ import torch
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
-from hookloop.rl.config import PPOConfig, TrainerConfig
 from hookloop.hooks import LeagueHook
+from hookloop.rl.config import PPOConfig, TrainerConfig
 from hookloop.selfplay import (
     GameConfig,
     League,
