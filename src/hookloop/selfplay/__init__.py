@@ -43,6 +43,7 @@ _HOMES = {
     "fit_ratings": "hookloop.selfplay.rating_fit",
     "fitting_games": "hookloop.selfplay.library",
     "make_opponent": "hookloop.selfplay.players",
+    "play_all_lines": "hookloop.selfplay.exhaustive",
     "play_match": "hookloop.selfplay.match",
     "rating_from": "hookloop.selfplay.ratings",
 }
@@ -74,6 +75,7 @@ __all__ = [
     "fit_ratings",
     "fitting_games",
     "make_opponent",
+    "play_all_lines",
     "play_match",
     "rating_from",
 ]
@@ -81,6 +83,7 @@ __all__ = [
 if TYPE_CHECKING:
     from hookloop.selfplay.build import build_policy, build_trainer
     from hookloop.selfplay.config import GameConfig, LeagueConfig, NetworkConfig, OpponentsConfig, SelfPlayConfig
+    from hookloop.selfplay.exhaustive import play_all_lines
     from hookloop.selfplay.games import GameEnvs
     from hookloop.selfplay.league import League
     from hookloop.selfplay.library import fitting_games
