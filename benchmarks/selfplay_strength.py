@@ -1,7 +1,7 @@
 """How strong the recipes of games become, and in which time: ``python benchmarks/selfplay_strength.py connect4``.
 
-Each seed is trained to the end of the recipe with its league switched off, so that the time is that of training. Then the
-network plays its best moves against opponents that never change; tic-tac-toe is played out against every reply as well.
+Each seed is trained to the end of the recipe, without a league, so that the time is that of training. Then the network
+plays its best moves against opponents that never change; tic-tac-toe is played out against every reply as well.
 """
 
 from __future__ import annotations
