@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -45,7 +46,7 @@ def build_trainer(
         second_signal=second_signal,
     )
     wanted = config.opponents
-    num_games = round(wanted.share * config.game.num_envs)
+    num_games = math.ceil(wanted.share * game.num_envs)
     if num_games:
         past = PastVersions(
             trainer.policy, num_games, capacity=wanted.capacity, every_epochs=wanted.every_epochs,
