@@ -17,8 +17,8 @@ from hookloop.stats import StatsReader
 
 PER_EPOCH = 8 * 16
 QUICK = (
-    "game.num_envs=8", "trainer.values={}", "trainer.horizon=16", "trainer.num_minibatches=2", "network.hidden=[16]", "opponents.share=0.5",
-    "opponents.every_epochs=1", "evaluation.games=4", "evaluation.schedule=every 2 epochs",
+    "game.num_envs=8", "trainer.values={}", "trainer.horizon=16", "trainer.num_minibatches=2", "network.hidden=[16]",
+    "opponents.share=0.5", "opponents.every_epochs=1", "evaluation.games=4", "evaluation.schedule=every 2 epochs",
     "evaluation.promote_above=0.0", 'evaluation.opponents=["random", "greedy"]', "evaluation.opening_moves=3",
 )  # fmt: skip
 
