@@ -10,15 +10,27 @@ import torch
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
+from hookloop.hooks import LeagueHook
 from hookloop.rl.config import PPOConfig, TrainerConfig
-from hookloop.selfplay import GameConfig, NetworkConfig, SelfPlayConfig, SelfPlayTrainer, build_trainer
+from hookloop.selfplay import (
+    GameConfig,
+    League,
+    NetworkConfig,
+    OpponentsConfig,
+    SelfPlayConfig,
+    SelfPlayTrainer,
+    build_trainer,
+)
 
 EPOCHS = 4
 
 
-def settings(game: str, kind: Any = "residual", max_moves: int | None = None) -> SelfPlayConfig:
+def settings(
+    game: str, kind: Any = "residual", max_moves: int | None = None, *, share: float = 0.0, opening_moves: int = 0
+) -> SelfPlayConfig:
     return SelfPlayConfig(
-        game=GameConfig(name=game, num_envs=4, max_moves=max_moves),
+        game=GameConfig(name=game, num_envs=4, max_moves=max_moves, opening_moves=opening_moves),
+        opponents=OpponentsConfig(share=share, capacity=2, every_epochs=1),
         network=NetworkConfig(kind=kind, blocks=1, channels=4, hidden=(16,)),
         ppo=PPOConfig(entropy_coefficient=0.01),
         trainer=TrainerConfig(horizon=16, num_minibatches=2, update_epochs=2, gamma=1.0),
@@ -29,6 +41,7 @@ CASES = {
     "tic-tac-toe": settings("tic_tac_toe"),
     "tic-tac-toe, plain layers": settings("tic_tac_toe", "layers"),
     "connect four, cut off": settings("connect_four", max_moves=13),
+    "connect four, windows, openings, past versions": settings("connect_four", "windows", share=0.5, opening_moves=5),
     "shogi": settings("shogi", max_moves=40),
 }
 
@@ -60,6 +73,51 @@ def test_self_play_resumes_bit_for_bit_in_the_middle_of_games(case: str) -> None
 
         assert torch.equal(resumed.optimizer.flat, whole.optimizer.flat)
         assert ending(resumed) == ending(whole)
+
+
+def league_hook() -> LeagueHook:
+    return LeagueHook(League("tic_tac_toe", games=4, capacity=1, promote_above=0.0), "every 1 epochs")
+
+
+def test_ratings_and_their_history_survive_a_resume() -> None:
+    config, total = settings("tic_tac_toe", "layers", share=0.5), 6 * 16 * 4
+    whole, saves = build_trainer(config, seed=3), dict[int, Any]()
+    league = league_hook()
+    whole.add_hook(league)
+    whole.add_hook(lambda ctx: saves.update({ctx.state.epoch: copy.deepcopy(whole.state_dict())}), on="epoch_end",
+                   name="save", stage="checkpoint")  # fmt: skip
+    whole.train(total)
+
+    resumed, resumed_league = build_trainer(config, seed=3), league_hook()
+    resumed.add_hook(resumed_league)
+    resumed.add_hook(lambda ctx: None, on="epoch_end", name="save", stage="checkpoint")
+    resumed.load_state_dict(saves[3])
+    assert len(resumed_league.league.promotions) >= 1
+    assert "rating" in resumed.state.eval_scores
+    resumed.train(total)
+
+    assert torch.equal(resumed.optimizer.flat, whole.optimizer.flat)
+    assert resumed_league.latest == league.latest
+    assert resumed_league.league.results == league.league.results
+    assert resumed_league.league.promotions == league.league.promotions
+    assert len({pair[0] for pair in league.league.results}) == 6
+    assert resumed.state.eval_scores == whole.state.eval_scores
+
+
+def test_a_league_changes_nothing_in_training() -> None:
+    config, total = settings("tic_tac_toe", share=0.5), EPOCHS * 16 * 4
+    plain, watched = build_trainer(config, seed=3), build_trainer(config, seed=3)
+    watched.add_hook(league_hook())
+    torch.manual_seed(5)
+    plain.train(total)
+    after = torch.get_rng_state()
+    torch.manual_seed(5)
+    watched.train(total)
+
+    assert torch.equal(plain.optimizer.flat, watched.optimizer.flat)
+    assert ending(plain) == ending(watched)
+    assert torch.equal(after, torch.get_rng_state()), "nothing is drawn from the global stream"
+    assert watched.policy.training == plain.policy.training
 
 
 def test_what_is_stored_of_a_game_has_the_signs_of_its_seats() -> None:

@@ -54,7 +54,7 @@ def test_the_settings_of_a_rollout_worker_bring_no_torch() -> None:
      ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"], ["runs", "--help"],
      ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
      ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"],
-     ["sample", "--help"], ["predict", "--help"], ["play", "--help"]],
+     ["sample", "--help"], ["predict", "--help"], ["play", "--help"], ["ratings", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({arguments!r}) == 0")

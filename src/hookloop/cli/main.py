@@ -31,6 +31,7 @@ app = App(
 app.command("hookloop.cli.train:train", help="Train a recipe.")
 app.command("hookloop.cli.runs:app", name="runs", help="List the runs and how they stand; show, compare, tag, remove.")
 app.command("hookloop.cli.metrics:metrics", help="Show what a run has measured.")
+app.command("hookloop.cli.ratings:ratings", help="Show how strong the network of a game has become.")
 app.command("hookloop.cli.metrics:query", help="Ask the statistics of a run in SQL.")
 app.command("hookloop.cli.sync:sync", help="Send trackers what they have missed of a run.")
 app.command("hookloop.cli.plot:plot", help="Draw the curves of runs into a file.")

@@ -164,10 +164,17 @@ def _supervised_in_words(result: Live, monitor: str) -> str:
 
 
 def _selfplay_hooks(settings: SelfPlayConfig, folder: RunFolder) -> list[object]:
-    from hookloop.hooks import GameReplayHook
+    from hookloop.hooks import GameReplayHook, LeagueHook
+    from hookloop.selfplay import League
 
-    wanted = settings.replays
-    return [] if wanted.schedule is None else [GameReplayHook(folder.replays, wanted.schedule, wanted.keep)]
+    hooks: list[object] = []
+    kept, rated, game = settings.replays, settings.evaluation, settings.game
+    if kept.schedule is not None:
+        hooks.append(GameReplayHook(folder.replays, kept.schedule, kept.keep))
+    if rated.schedule is not None:
+        league = League(game.name, max_moves=game.max_moves, **rated.model_dump(exclude={"schedule"}))
+        hooks.append(LeagueHook(league, rated.schedule))
+    return hooks
 
 
 def _selfplay_job(settings: SelfPlayConfig, *, hooks: Sequence[object], seed: int) -> Job:

@@ -25,7 +25,7 @@ from hookloop.display.figures import count, number, rate, share
 from hookloop.display.sparkline import sparkline
 from hookloop.display.view import Curve, RunView
 
-LENGTH, RATING = "episode/length", "rating/elo"
+LENGTH, RATING = "episode/length", "eval/rating"
 _RATES = "game/"
 _OUTCOMES = ("first_wins", "second_wins", "draws", "cut_off")
 _STYLES: dict[str, Style] = {

@@ -19,6 +19,7 @@ from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
 from hookloop.hooks.health_monitor import HealthMonitorHook
 from hookloop.hooks.heartbeat import HeartbeatHook
+from hookloop.hooks.league import LeagueHook
 from hookloop.hooks.logging import LoggingHook
 from hookloop.hooks.lr_finder import LearningRateFinderHook, LearningRates, find_learning_rate
 from hookloop.hooks.memory_advice import MemoryAdviceHook
@@ -54,6 +55,7 @@ __all__ = [
     "Hook",
     "HookContext",
     "HookManager",
+    "LeagueHook",
     "LearningRateFinderHook",
     "LearningRates",
     "LoggingHook",

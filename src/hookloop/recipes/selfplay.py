@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 from hookloop.config.settings import CheckpointConfig
-from hookloop.rl.config import OptimizerConfig, PPOConfig, TrainerConfig
-from hookloop.selfplay.config import GameConfig, NetworkConfig, SelfPlayConfig
+from hookloop.rl.config import TrainerConfig
+from hookloop.rl.values import Linear
+from hookloop.selfplay.config import GameConfig, LeagueConfig, NetworkConfig, SelfPlayConfig
 
-# What the first seat wins on average says nothing of strength, so no checkpoint is the best one by it.
-_NO_BEST = CheckpointConfig(keep_best=0)
+# What the first seat wins on average says nothing of strength; the rating does.
+_BY_RATING = CheckpointConfig(metric="eval/rating")
+# A discount a little below 1: a win is worth more the sooner it comes, and so is played for.
+_QUICKLY = 0.99
+# A policy that becomes sure of itself too soon plays few games over and over, and is lost elsewhere.
+_RATE, _ENTROPY = "optimizer.learning_rate", "losses.ppo.entropy_coefficient"
 
 
 def tictactoe() -> SelfPlayConfig:
     """Play tic-tac-toe against oneself."""
     return SelfPlayConfig(
-        total_env_steps=200_000,
-        game=GameConfig(name="tic_tac_toe", num_envs=64),
+        total_env_steps=400_000,
+        game=GameConfig(name="tic_tac_toe", num_envs=64, opening_moves=5),
         network=NetworkConfig(kind="layers", hidden=(128, 128)),
-        ppo=PPOConfig(entropy_coefficient=0.03),
         trainer=TrainerConfig(
-            horizon=32, update_epochs=3, num_minibatches=8, gamma=1.0, gae_lambda=0.9,
-            optimizer=OptimizerConfig(learning_rate=1e-3),
+            horizon=32, update_epochs=3, num_minibatches=8, gamma=_QUICKLY, gae_lambda=0.9,
+            values={_RATE: Linear(2e-3, 1e-4), _ENTROPY: Linear(0.05, 0.01)},
         ),
-        checkpoints=_NO_BEST,
+        evaluation=LeagueConfig(schedule="every 20 epochs", opponents=("random", "greedy", "search-2")),
+        checkpoints=_BY_RATING,
     )  # fmt: skip
 
 
 def connect4() -> SelfPlayConfig:
     """Play connect four against oneself."""
     return SelfPlayConfig(
-        total_env_steps=1_000_000,
-        game=GameConfig(name="connect_four", num_envs=64),
-        network=NetworkConfig(kind="layers", hidden=(256, 256)),
-        ppo=PPOConfig(entropy_coefficient=0.01),
+        total_env_steps=2_500_000,
+        game=GameConfig(name="connect_four", num_envs=64, opening_moves=4),
+        network=NetworkConfig(kind="windows", window=4, channels=64, hidden=(128,)),
         trainer=TrainerConfig(
-            horizon=64, update_epochs=3, num_minibatches=8, gamma=1.0, gae_lambda=0.9,
-            optimizer=OptimizerConfig(learning_rate=1e-3),
+            horizon=64, update_epochs=3, num_minibatches=16, gamma=_QUICKLY, gae_lambda=0.95,
+            values={_RATE: Linear(1.5e-3, 1e-4), _ENTROPY: Linear(0.03, 0.015)},
         ),
-        checkpoints=_NO_BEST,
+        evaluation=LeagueConfig(schedule="every 40 epochs", opponents=("random", "greedy", "search-2")),
+        checkpoints=_BY_RATING,
     )  # fmt: skip
 
 

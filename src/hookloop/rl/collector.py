@@ -61,6 +61,11 @@ class Collector:
         self._segment_states: list[Any] = []
         self._starts = np.empty(envs.num_envs, dtype=bool)
 
+    @property
+    def has_fillers(self) -> bool:
+        """Whether some of the rows are no transitions, and nothing is learned from them."""
+        return self.envs.has_fillers
+
     def collect(self, loop: TrainingLoop) -> None:
         """Fill the experience, telling the loop of each step; leave the episodes that finished in the state."""
         experience, envs = self.experience, self.envs

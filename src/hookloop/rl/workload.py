@@ -70,7 +70,7 @@ class RLWorkload:
             self.lessons.end_rollout(loop)
         learner.estimate(collector.experience, collector.last_values())
         states = collector.segment_states if collector.policy.is_recurrent else None
-        losses = learner.learn(loop, has_fillers=collector.envs.has_fillers, states=states)
+        losses = learner.learn(loop, has_fillers=collector.has_fillers, states=states)
         loop.clocks.policy_version += 1
         # What is saved must be finite; a mean over a minibatch that was not is shown, below, and not saved.
         loop.state.loss_stats = {name: value for name, value in losses.items() if math.isfinite(value)}

@@ -21,8 +21,13 @@ _HOMES = {
     "EpisodeState": "hookloop.selfplay.step_manager",
     "GameConfig": "hookloop.selfplay.config",
     "GameEnvs": "hookloop.selfplay.games",
+    "League": "hookloop.selfplay.league",
+    "LeagueConfig": "hookloop.selfplay.config",
     "NetworkConfig": "hookloop.selfplay.config",
     "NetworkPlayer": "hookloop.selfplay.players",
+    "OpponentPool": "hookloop.selfplay.pool",
+    "OpponentsConfig": "hookloop.selfplay.config",
+    "PastVersions": "hookloop.selfplay.past_versions",
     "RandomPlayer": "hookloop.selfplay.players",
     "Rating": "hookloop.selfplay.ratings",
     "Score": "hookloop.selfplay.ratings",
@@ -35,8 +40,10 @@ _HOMES = {
     "TrainingLoopManager": "hookloop.selfplay.loop_manager",
     "build_policy": "hookloop.selfplay.build",
     "build_trainer": "hookloop.selfplay.build",
+    "fit_ratings": "hookloop.selfplay.rating_fit",
     "fitting_games": "hookloop.selfplay.library",
     "make_opponent": "hookloop.selfplay.players",
+    "play_all_lines": "hookloop.selfplay.exhaustive",
     "play_match": "hookloop.selfplay.match",
     "rating_from": "hookloop.selfplay.ratings",
 }
@@ -46,8 +53,13 @@ __all__ = [
     "EpisodeState",
     "GameConfig",
     "GameEnvs",
+    "League",
+    "LeagueConfig",
     "NetworkConfig",
     "NetworkPlayer",
+    "OpponentPool",
+    "OpponentsConfig",
+    "PastVersions",
     "RandomPlayer",
     "Rating",
     "Score",
@@ -60,21 +72,28 @@ __all__ = [
     "TrainingLoopManager",
     "build_policy",
     "build_trainer",
+    "fit_ratings",
     "fitting_games",
     "make_opponent",
+    "play_all_lines",
     "play_match",
     "rating_from",
 ]
 
 if TYPE_CHECKING:
     from hookloop.selfplay.build import build_policy, build_trainer
-    from hookloop.selfplay.config import GameConfig, NetworkConfig, SelfPlayConfig
+    from hookloop.selfplay.config import GameConfig, LeagueConfig, NetworkConfig, OpponentsConfig, SelfPlayConfig
+    from hookloop.selfplay.exhaustive import play_all_lines
     from hookloop.selfplay.games import GameEnvs
+    from hookloop.selfplay.league import League
     from hookloop.selfplay.library import fitting_games
     from hookloop.selfplay.loop_manager import TrainingLoopManager
     from hookloop.selfplay.match import play_match
     from hookloop.selfplay.network import BoardNetwork
+    from hookloop.selfplay.past_versions import PastVersions
     from hookloop.selfplay.players import NetworkPlayer, RandomPlayer, SearchPlayer, make_opponent
+    from hookloop.selfplay.pool import OpponentPool
+    from hookloop.selfplay.rating_fit import fit_ratings
     from hookloop.selfplay.ratings import Rating, Score, rating_from
     from hookloop.selfplay.step_manager import EpisodeState, StepManager, StepResult
     from hookloop.selfplay.tally import Tally

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,11 +10,12 @@ import torch
 from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
 from hookloop.rl.losses import PPO
-from hookloop.rl.policies import Policy, make_policy
+from hookloop.rl.policies import MlpActorCritic, Policy
 from hookloop.rl.specs import DiscreteActions
 from hookloop.selfplay.config import NetworkConfig, SelfPlayConfig
 from hookloop.selfplay.games import GameEnvs
-from hookloop.selfplay.network import BoardNetwork, move_planes
+from hookloop.selfplay.network import BoardNetwork, WindowNetwork, move_planes
+from hookloop.selfplay.past_versions import PastVersions
 from hookloop.selfplay.trainer import SelfPlayTrainer
 
 
@@ -32,8 +34,9 @@ def build_trainer(
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
     """
-    envs = GameEnvs(config.game.name, config.game.num_envs, max_moves=config.game.max_moves)
-    return SelfPlayTrainer(
+    game = config.game
+    envs = GameEnvs(game.name, game.num_envs, max_moves=game.max_moves, opening_moves=game.opening_moves)
+    trainer = SelfPlayTrainer(
         policy=build_policy(config.network, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
         losses=[PPO(**config.ppo.model_dump(exclude={"kind"}))],
@@ -42,20 +45,38 @@ def build_trainer(
         seed=seed,
         second_signal=second_signal,
     )
+    wanted = config.opponents
+    num_games = math.ceil(wanted.share * game.num_envs)
+    if num_games:
+        past = PastVersions(
+            trainer.policy, num_games, capacity=wanted.capacity, every_epochs=wanted.every_epochs,
+            seed=derive_seed(seed, "opponents"),
+        )  # fmt: skip
+        trainer.play_against(past)
+    return trainer
 
 
 def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Policy:
     """Build a policy that plays a game: convolutions for boards, plain layers for rows of numbers."""
     action = DiscreteActions(envs.num_moves)
     shape = envs.observation.array.shape
+    generator = torch.Generator().manual_seed(seed)
     if config.kind == "layers" or len(shape) != 3:
-        return make_policy(envs.observation, action, hidden=config.hidden, activation="relu", seed=seed)
+        layers = MlpActorCritic(
+            envs.observation, action, hidden=config.hidden, activation="relu", generator=generator
+        )  # fmt: skip
+        return Policy(layers, action, envs.observation)
+    if config.kind == "windows":
+        windows = WindowNetwork(
+            shape, action.n, window=config.window, channels=config.channels, hidden=config.hidden, generator=generator
+        )
+        return Policy(windows, action, envs.observation)
     network = BoardNetwork(
         shape,
         action.n,
         planes=move_planes(envs.game.get_type().short_name, action.n, shape[1] * shape[2]),
         blocks=config.blocks,
         channels=config.channels,
-        generator=torch.Generator().manual_seed(seed),
+        generator=generator,
     )
     return Policy(network, action, envs.observation)

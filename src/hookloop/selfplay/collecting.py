@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hookloop.core import TrainingLoop, derive_seed
 from hookloop.rl.collector import Collector
 from hookloop.rl.experience import Experience, ExperienceSpec
 from hookloop.rl.learner import Learner
@@ -15,25 +17,60 @@ from hookloop.rl.specs import ArraySpec
 from hookloop.rl.workload import RLWorkload
 from hookloop.selfplay.advantages import estimate_signed_advantages, signs_of
 from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.past_versions import PastVersions
 
 
 class GameCollector(Collector):
     """Fills the experience with the moves of both seats, and stores who made them."""
 
     columns: ClassVar[ExperienceSpec] = {"seats": ArraySpec((), "int8")}
+    opponents: PastVersions | None = None
+    """Who plays in some of the games in place of the policy; by default nobody does."""
 
     @property
     def games(self) -> GameEnvs:
         """The games that are played."""
         return cast("GameEnvs", self.envs)
 
+    @property
+    def has_fillers(self) -> bool:
+        """Whether some moves are not the policy's own, and nothing is learned from them."""
+        return self.opponents is not None
+
+    def collect(self, loop: TrainingLoop) -> None:
+        """Play, and store the moves of both seats."""
+        if self.opponents is not None:
+            self.opponents.begin()
+        super().collect(loop)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that makes the games go on with the same bits."""
+        saved = super().state_dict()
+        return saved if self.opponents is None else {**saved, "opponents": self.opponents.state_dict()}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(saved)
+        if self.opponents is not None:
+            self.opponents.load_state_dict(saved["opponents"])
+
     def last_values(self) -> Tensor:
         """Return the values of the positions the next moves would be made in, as the first seat sees them."""
         return super().last_values() * torch.from_numpy(signs_of(self.games.seats))
 
-    def _act(self, step: int, loop: Any) -> np.ndarray[Any, Any]:
-        self.experience.arrays["seats"][step] = self.games.seats
-        return super()._act(step, loop)
+    def _act(self, step: int, loop: TrainingLoop) -> np.ndarray[Any, Any]:
+        arrays = self.experience.arrays
+        arrays["seats"][step] = self.games.seats
+        actions = super()._act(step, loop)
+        if self.opponents is not None:
+            self.opponents.move(self.games, actions, arrays["valid"][step])
+            arrays["actions"][step] = actions
+        return actions
+
+    def _store(self, step: int) -> None:
+        super()._store(step)
+        if self.opponents is not None:
+            self.opponents.note(self.games.finished)
 
     def _bootstrap(self, step: int) -> None:
         super()._bootstrap(step)
@@ -67,9 +104,20 @@ class GameLearner(Learner):
 class SelfPlayWorkload(RLWorkload):
     """Plays and learns in turn, and tells how the games ended."""
 
-    def run_epoch(self, loop: Any) -> None:
+    def run_epoch(self, loop: TrainingLoop) -> None:
         """Play, estimate advantages, learn, and leave the epoch's statistics in the state."""
         super().run_epoch(loop)
-        tally = cast("GameCollector", self.collector).games.tally
+        collector = cast("GameCollector", self.collector)
+        tally = collector.games.tally
         loop.context.metrics |= {f"game/{name}": rate for name, rate in tally.rates().items()}
         loop.context.metrics["game/count"] = float(tally.games)
+        if collector.opponents is not None:
+            loop.context.metrics |= collector.opponents.metrics()
+            collector.opponents.end(self.learner.policy, loop.clocks.epochs + 1)
+
+    def perturb(self, seed: int) -> None:
+        """Play and sample with other random numbers from here on; the games stay as they are."""
+        super().perturb(seed)
+        opponents = cast("GameCollector", self.collector).opponents
+        if opponents is not None:
+            opponents.perturb(derive_seed(seed, "opponents"))

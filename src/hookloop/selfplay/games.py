@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,15 @@ class GameEnvs(EnvArrays):
         game: The game's name in OpenSpiel, such as ``"connect_four"``.
         num_envs: Games at once.
         max_moves: A game is cut off after so many moves, without a winner; None leaves it to the game's own rules.
+        opening_moves: Each game begins with up to so many moves at random, so that many positions are met. They belong
+            to nobody, and are in no episode.
     """
 
-    def __init__(self, game: str, num_envs: int, *, max_moves: int | None = None) -> None:
+    def __init__(self, game: str, num_envs: int, *, max_moves: int | None = None, opening_moves: int = 0) -> None:
         if max_moves is not None and max_moves < 1:
             raise ConfigError(f"max_moves must be at least 1, or None, got {max_moves}.")
+        if opening_moves < 0:
+            raise ConfigError(f"opening_moves must be at least 0, got {opening_moves}.")
         self.game = load_game(game)
         self._observer = Observer(self.game)
         self.num_moves: int = self.game.num_distinct_actions()
@@ -43,6 +48,8 @@ class GameEnvs(EnvArrays):
             who=str(self.game),
         )
         self.max_moves = max_moves
+        self.opening_moves = opening_moves
+        self._opening_seed, self._games_begun = 0, 0
         self.planes: Array = self._obs_leaves[0]
         """The observations: for a game they are always one array."""
         self._final_planes: Array = self._final_leaves[0]
@@ -84,10 +91,9 @@ class GameEnvs(EnvArrays):
 
     def abandon(self, row: int) -> None:
         """Begin a new game in place of one that is not played to its end, and counts for nothing."""
-        self.states[row] = self.game.new_initial_state()
         self.episode_returns[row] = 0.0
         self.episode_lengths[row] = 0
-        self._show_first(row)
+        self._begin(row)
 
     def close(self) -> None:
         """Forget the games."""
@@ -97,8 +103,9 @@ class GameEnvs(EnvArrays):
         self.states = [self.game.new_initial_state() for _ in range(self.num_envs)]
         self.tally = Tally()
         self.final_seats.fill(0)
+        self._opening_seed, self._games_begun = seed, 0
         for row in range(self.num_envs):
-            self._show_first(row)
+            self._begin(row)
 
     def _require_legal(self, actions: Array) -> None:
         legal = self.masks[self._rows, actions]
@@ -129,8 +136,7 @@ class GameEnvs(EnvArrays):
         self.tally.add(outcome)
         self._end_infos[row] = as_numbers(outcome)
         self.last_ended = state, outcome
-        self.states[row] = self.game.new_initial_state()
-        self._show_first(row)
+        self._begin(row)
 
     def _show(self, row: int, state: State) -> None:
         """Write what the seat to move sees and may do."""
@@ -141,9 +147,21 @@ class GameEnvs(EnvArrays):
         mask.fill(False)
         mask[state.legal_actions()] = True
 
-    def _show_first(self, row: int) -> None:
-        """Write what every game begins with, which takes no asking."""
-        self.planes[row], self.masks[row], self.seats[row] = self._first_row
+    def _begin(self, row: int) -> None:
+        """Begin a game."""
+        state = self.states[row] = self.game.new_initial_state()
+        if self.opening_moves:
+            # What is drawn depends on how many games there were, and so needs no stream that is saved.
+            self._games_begun += 1
+            random = Random(f"{self._opening_seed} {self._games_begun}")
+            for _ in range(random.randint(0, self.opening_moves)):
+                after = state.child(random.choice(state.legal_actions()))
+                if after.is_terminal():
+                    break
+                state = self.states[row] = after
+            self._show(row, state)
+        else:  # what every game begins with takes no asking
+            self.planes[row], self.masks[row], self.seats[row] = self._first_row
 
     def _first_position(self) -> tuple[Array, Array, int]:
         self._show(0, self.states[0])
@@ -155,6 +173,7 @@ class GameEnvs(EnvArrays):
             "moves": np.array([move for history in histories for move in history], dtype=np.int64),
             "lengths": np.array([len(history) for history in histories], dtype=np.int64),
             "tally": self.tally.state_dict(),
+            "openings": [self._opening_seed, self._games_begun],
         })  # fmt: skip
 
     def _restore(self, state: EnvState) -> None:
@@ -165,6 +184,7 @@ class GameEnvs(EnvArrays):
         rest = iter(moves.tolist())
         self.states = [self._played([next(rest) for _ in range(length)]) for length in lengths.tolist()]
         self.tally.load_state_dict(state["tally"])
+        self._opening_seed, self._games_begun = state["openings"]
 
     def _played(self, moves: list[int]) -> State:
         state = self.game.new_initial_state()
@@ -180,4 +200,4 @@ class GameEnvs(EnvArrays):
         return {**super()._saved_arrays(), "seats": self.seats, "final_seats": self.final_seats}
 
     def _made_of(self) -> Mapping[str, Any]:  # type: ignore[override]  # read only
-        return {**super()._made_of(), "max_moves": self.max_moves}
+        return {**super()._made_of(), "max_moves": self.max_moves, "opening_moves": self.opening_moves}

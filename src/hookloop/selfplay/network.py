@@ -5,6 +5,8 @@ Axes: B positions, C channels, H rows, W columns, A actions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -91,6 +93,57 @@ class BoardNetwork(nn.Module):
         hidden = functional.relu(self.value_planes(seen)).flatten(1)
         hidden = functional.relu(self.value_hidden(hidden))
         return self.policy(seen), self.value(hidden).tanh().squeeze(1)
+
+
+class WindowNetwork(nn.Module):
+    """Looks at every window of a board with the same weights, then at all of them together.
+
+    For games won by stones in a row: a row fits into a window, so it has to be learned once, and not anew wherever it
+    may lie. Values are between -1 and 1.
+
+    Args:
+        shape: C, H and W of an observation.
+        num_actions: A.
+        window: The side of a window, in squares.
+        channels: Features of each window.
+        hidden: Widths of the layers over all windows.
+        generator: The first weights are drawn from it, and from nowhere else.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        num_actions: int,
+        *,
+        window: int,
+        channels: int,
+        hidden: Sequence[int],
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if len(shape) != 3 or window > min(shape[1:]):
+            raise ConfigError(
+                f"Windows of {window} x {window} squares take planes [C, H, W] of at least that size, got observations "
+                f"of shape {shape}; set network.window, or network.kind=layers."
+            )
+        num_planes, rows, columns = shape
+        self.window = window
+        num_windows = (rows - window + 1) * (columns - window + 1)
+        self.stem = linear(num_planes * window * window, channels, 2**0.5, generator)
+        widths = (num_windows * channels, *hidden)
+        self.layers = nn.ModuleList(linear(one, other, 2**0.5, generator) for one, other in pairwise(widths))
+        self.policy = linear(widths[-1], num_actions, POLICY_GAIN, generator)
+        self.value = linear(widths[-1], 1, VALUE_GAIN, generator)
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return action parameters and values."""
+        # A product of matrices: on boards this small a convolution takes several times as long.
+        windows = obs.unfold(2, self.window, 1).unfold(3, self.window, 1)
+        windows = windows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+        seen = functional.relu(self.stem(windows)).flatten(1)
+        for layer in self.layers:
+            seen = functional.relu(layer(seen))
+        return self.policy(seen), self.value(seen).tanh().squeeze(1)
 
 
 class Block(nn.Module):

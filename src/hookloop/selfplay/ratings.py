@@ -30,6 +30,13 @@ class Score:
         """Points per game: 1 for a win, half of one for a draw; a half before the first game."""
         return (self.wins + 0.5 * self.draws) / self.games if self.games else 0.5
 
+    def __add__(self, other: Score) -> Score:
+        return Score(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+
+    def reversed(self) -> Score:
+        """Return the same match as the other player sees it."""
+        return Score(self.losses, self.draws, self.wins)
+
 
 @dataclass(frozen=True, slots=True)
 class Rating:
@@ -38,6 +45,16 @@ class Rating:
     elo: float
     low: float
     high: float
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation that an interval of this width speaks for."""
+        return (self.high - self.low) / (2 * CONFIDENT)
+
+
+def score_of(own_return: float) -> Score:
+    """Return the score of one game, by what a player got in it."""
+    return Score(int(own_return > 0), int(own_return == 0), int(own_return < 0))
 
 
 def expected_score(rating: float, opponent: float) -> float:

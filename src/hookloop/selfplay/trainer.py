@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar, NoReturn, cast
 
+from hookloop.errors import ConfigError, EvaluationError
 from hookloop.rl.collector import Collector
 from hookloop.rl.learner import Learner
 from hookloop.rl.trainer import Trainer
 from hookloop.rl.workload import RLWorkload
 from hookloop.selfplay.collecting import GameCollector, GameLearner, SelfPlayWorkload
 from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.past_versions import PastVersions
 from hookloop.selfplay.tally import Tally
 from hookloop.selfplay.watching import GameWatch
 
@@ -34,3 +36,21 @@ class SelfPlayTrainer(Trainer):
     def watch_game(self) -> GameWatch:
         """Return what shows a game of this run whenever somebody looks, from any thread."""
         return GameWatch(self.games, self.experience)
+
+    @property
+    def opponents(self) -> PastVersions | None:
+        """Past versions that play in some of the games; None if the policy plays all of them."""
+        return cast("GameCollector", self.workload.collector).opponents
+
+    def play_against(self, opponents: PastVersions) -> None:
+        """Have past versions play in some of the games, from now on; before training, so that a resume finds them."""
+        if self.state.clocks.env_steps:
+            raise ConfigError("Past versions play from the beginning of a run; call play_against before train.")
+        cast("GameCollector", self.workload.collector).opponents = opponents
+
+    def player(self) -> NoReturn:
+        """Refuse: a game has no episodes of one player's own to score; matches measure strength."""
+        raise EvaluationError(
+            "A game is evaluated by matches, not by episodes: give the trainer a LeagueHook, or call "
+            "play_match(game, NetworkPlayer(trainer.policy), make_opponent('random'), games=100)."
+        )

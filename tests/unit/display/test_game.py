@@ -29,7 +29,7 @@ VIEW = RunView(
     curves={
         "return/mean": Curve(0.05, (0.0, 0.05)), "episode/length": Curve(112.3, (100.0, 112.3)),
         "game/first_wins": Curve(0.48, (0.4, 0.48)), "game/count": Curve(100.0, (50.0, 100.0)),
-        "rating/elo": Curve(1034.0, (1000.0, 1034.0)), "losses/ppo/value": Curve(3.41, (4.0, 3.41)),
+        "eval/rating": Curve(1034.0, (1000.0, 1034.0)), "losses/ppo/value": Curve(3.41, (4.0, 3.41)),
     },
 )  # fmt: skip
 

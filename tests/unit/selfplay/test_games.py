@@ -227,3 +227,35 @@ def test_the_games_that_fit_can_all_be_played() -> None:
         envs = GameEnvs(name, 1)
         envs.reset(0)
         envs.step(envs.masks.argmax(axis=1))
+
+
+def test_games_begin_with_moves_at_random_that_are_in_no_episode() -> None:
+    envs = games("connect_four", 64, opening_moves=5)
+    lengths = {len(state.history()) for state in envs.states}
+
+    assert lengths == {0, 1, 2, 3, 4, 5}
+    assert not envs.episode_lengths.any()
+    assert [state.current_player() for state in envs.states] == envs.seats.tolist()
+    again = games("connect_four", 64, opening_moves=5)
+    assert [state.history() for state in again.states] == [state.history() for state in envs.states]
+
+
+def test_openings_go_on_after_a_resume_where_they_were() -> None:
+    rng, envs = np.random.default_rng(0), games(num_envs=4, opening_moves=3)
+    for _ in range(20):
+        envs.step(random_moves(envs, rng))
+    resumed = games(num_envs=4, opening_moves=3)
+    resumed.load_state_dict(copy.deepcopy(envs.state_dict()))
+    for _ in range(20):
+        moves = random_moves(envs, rng)
+        for each in (envs, resumed):
+            each.step(moves)
+
+    assert [state.history() for state in resumed.states] == [state.history() for state in envs.states]
+
+
+def test_a_game_that_would_be_over_in_the_opening_is_not_opened_further() -> None:
+    envs = games(num_envs=32, opening_moves=9)
+
+    assert not any(state.is_terminal() for state in envs.states)
+    assert envs.masks.any(axis=1).all()

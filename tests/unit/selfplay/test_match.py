@@ -9,6 +9,7 @@ from hookloop.errors import ConfigError
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
+from hookloop.rl.policies import MlpActorCritic
 from hookloop.selfplay.build import build_policy
 from hookloop.selfplay.config import NetworkConfig
 from hookloop.selfplay.games import GameEnvs
@@ -82,3 +83,32 @@ def test_an_unknown_opponent_is_refused(name: str) -> None:
 def test_an_odd_number_of_games_is_refused() -> None:
     with pytest.raises(ConfigError, match="an even number of games"):
         play_match("tic_tac_toe", RandomPlayer(), RandomPlayer(), games=3)
+
+
+def test_plain_layers_are_plain_on_a_board_too() -> None:
+    policy = build_policy(NetworkConfig(kind="layers", hidden=(8,)), position())
+
+    assert isinstance(policy.network, MlpActorCritic)
+
+
+class FirstMove:
+    """Makes the first legal move, and remembers the positions."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[int, ...]] = set()
+
+    def choose(self, games: GameEnvs, rows: np.ndarray) -> np.ndarray:
+        self.seen |= {tuple(games.states[row].history()) for row in rows.tolist()}
+        return games.masks[rows].argmax(axis=1)
+
+
+def test_openings_are_played_once_from_each_seat() -> None:
+    one, other = FirstMove(), FirstMove()
+    score = play_match("connect_four", one, other, games=40, opening_moves=2, seed=3)
+
+    openings = {history[:2] for history in one.seen}
+    assert len(openings) > 5, "two who never vary play many games"
+    assert all(len(history) >= 2 for history in one.seen | other.seen)
+    assert openings == {history[:2] for history in other.seen}
+    assert score.wins == score.losses, "who plays alike from both seats scores alike"
+    assert score == play_match("connect_four", FirstMove(), FirstMove(), games=40, opening_moves=2, seed=3)

@@ -8,7 +8,7 @@ import torch
 from hookloop.errors import ConfigError
 from hookloop.rl.policies import Policy
 from hookloop.rl.specs import ArraySpec, DiscreteActions, ObservationSpec
-from hookloop.selfplay.network import BoardNetwork, MovePlanes, PlanarMoves, move_planes
+from hookloop.selfplay.network import BoardNetwork, MovePlanes, PlanarMoves, WindowNetwork, move_planes
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -83,3 +83,25 @@ def test_first_weights_follow_from_the_generator_alone() -> None:
 def test_observations_that_are_no_planes_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"planes \[C, H, W\], got observations of shape \(12,\)"):
         BoardNetwork((12,), 7)
+
+
+def windows(shape: tuple[int, ...] = (3, 6, 7), window: int = 4) -> WindowNetwork:
+    return WindowNetwork(shape, 7, window=window, channels=5, hidden=(16,), generator=generator())
+
+
+def test_windows_are_looked_at_as_a_convolution_would() -> None:
+    network = windows()
+    obs = torch.rand(2, 3, 6, 7, generator=generator())
+    weight = network.stem.weight.view(5, 3, 4, 4)
+    seen = torch.nn.functional.conv2d(obs, weight, network.stem.bias).relu()  # [B, channels, 3, 4]
+    hidden = network.layers[0](seen.permute(0, 2, 3, 1).flatten(1)).relu()
+
+    parameters, values = network(obs)
+
+    torch.testing.assert_close(parameters, network.policy(hidden))
+    torch.testing.assert_close(values, network.value(hidden).tanh().squeeze(1))
+
+
+def test_windows_larger_than_the_board_are_refused() -> None:
+    with pytest.raises(ConfigError, match="of at least that size"):
+        windows((3, 3, 3))

@@ -1,0 +1,57 @@
+"""How strong the recipes of games become, and in which time: ``python benchmarks/selfplay_strength.py connect4``.
+
+Each seed is trained to the end of the recipe, without a league, so that the time is that of training. Then the network
+plays its best moves against opponents that never change; tic-tac-toe is played out against every reply as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import torch
+
+from hookloop.recipes import selfplay as recipes
+from hookloop.selfplay import NetworkPlayer, build_trainer, make_opponent, play_all_lines, play_match
+from hookloop.selfplay.ratings import wilson_interval
+
+OPPONENTS = ("random", "greedy", "search-2")
+GAMES = 400
+
+
+def measure(recipe: str, seed: int, total_env_steps: int | None) -> str:
+    """Train one seed and return its row of the table."""
+    config = getattr(recipes, recipe)()
+    trainer = build_trainer(config, seed=seed)
+    wall, cpu = time.perf_counter(), time.process_time()
+    trainer.train(total_env_steps or config.total_env_steps)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    player, game = NetworkPlayer(trainer.policy), config.game.name
+    cells = [str(seed), f"{wall:.0f} s", f"{cpu:.0f} s", str(trainer.state.clocks.env_steps), str(trainer.tally.games)]
+    for name in OPPONENTS:
+        score = play_match(game, player, make_opponent(name, seed=1), games=GAMES)
+        low, high = wilson_interval(score.mean, score.games)
+        cells.append(f"{score.mean:.1%} ({low:.0%} to {high:.0%})")
+    if recipe == "tictactoe":
+        lines = play_all_lines(game, player)
+        cells.append(f"{lines.losses} of {lines.games}")
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recipe", choices=["connect4", "tictactoe"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, help="in place of the recipe's")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    columns = ["seed", "time", "CPU time", "moves", "games", *OPPONENTS]
+    columns += ["lines lost"] if options.recipe == "tictactoe" else []
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
+    for seed in options.seeds:
+        print(measure(options.recipe, seed, options.steps), flush=True)
+
+
+if __name__ == "__main__":
+    main()
