@@ -22,6 +22,7 @@ from hookloop.rl.envs import (
 )
 from hookloop.rl.losses import PPO, Kickstart, Loss
 from hookloop.rl.policies import Policy, make_policy
+from hookloop.rl.slots import RolloutPerformer, SlotEnvs, SlotSetup, envs_in_slot, make_setup
 from hookloop.rl.trainer import Trainer
 
 FindTeacher = Callable[[KickstartConfig], tuple[PolicyConfig, Mapping[str, Any]]]
@@ -44,7 +45,11 @@ def build_trainer(
         second_signal: What a second Ctrl-C does.
         find_teacher: Gives the network and the weights of a loss that has a teacher.
     """
-    envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
+    slots = None if config.workers is None else build_slots(config)
+    if slots is None:
+        envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
+    else:
+        envs = scaled_envs(config.env, slots.envs, gamma=config.trainer.gamma)
     return Trainer(
         policy=build_policy(config.policy, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
@@ -55,7 +60,29 @@ def build_trainer(
         seed=seed,
         second_signal=second_signal,
         env=config.env,
+        slots=slots,
     )
+
+
+def build_slots(config: RLConfig) -> SlotSetup:
+    """Build what plays the rollouts of a run as tasks."""
+    if config.curriculum is not None:
+        raise ConfigError(
+            f"workers is {config.workers!r}, but the lessons of a curriculum are played where their learner is; "
+            "leave workers out, or train without a curriculum."
+        )
+    trainer = config.trainer
+    envs_per_slot = envs_in_slot(config, config.env.num_envs)
+    make_performer = partial(
+        RolloutPerformer,
+        partial(build_envs, config.env.model_copy(update={"num_envs": envs_per_slot}), gamma=trainer.gamma),
+        partial(build_policy, config.policy),
+        horizon=trainer.horizon,
+        segment_length=1 if config.policy.memory == "none" else trainer.segment_length,
+    )
+    like = unscaled_envs(config.env, 1)
+    like.close()
+    return make_setup(config, SlotEnvs(like, num_envs=config.env.num_envs, slots=config.slots), make_performer)
 
 
 def build_policy(config: PolicyConfig, envs: Envs, *, seed: int = 0) -> Policy:
@@ -99,6 +126,11 @@ def build_envs(config: EnvConfig, *, gamma: float, curriculum: CurriculumConfig 
         envs = LessonEnvs(made, num_envs=config.num_envs, slots=curriculum.slots)
         if config.one_hot is not None:
             envs = OneHotObservations(envs, config.one_hot)
+    return scaled_envs(config, envs, gamma=gamma)
+
+
+def scaled_envs(config: EnvConfig, envs: Envs, *, gamma: float) -> Envs:
+    """Return environments whose observations and rewards are scaled as the settings ask for."""
     if config.normalise_observations:
         envs = NormalizedObservations(envs)
     if config.normalise_rewards:

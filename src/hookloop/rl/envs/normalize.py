@@ -88,6 +88,10 @@ class NormalizedObservations(WrappedEnvs):
     def show_again(self, rows: slice) -> None:
         """Take over the rows in which other episodes go on."""
         super().show_again(rows)
+        self.scale_again()
+
+    def scale_again(self) -> None:
+        """Show what to act on next as the statistics now are."""
         self._write(self.envs.obs, self._obs)
 
     def state_dict(self) -> EnvState:
