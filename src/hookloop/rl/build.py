@@ -10,6 +10,7 @@ from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
 from hookloop.curriculum import Curriculum, CurriculumConfig, LessonEnv
 from hookloop.errors import ConfigError
+from hookloop.pools import MakePerformer
 from hookloop.rl.config import EnvConfig, KickstartConfig, PolicyConfig, PPOConfig, RLConfig
 from hookloop.rl.env_making import unscaled_envs
 from hookloop.rl.envs import (
@@ -35,6 +36,7 @@ def build_trainer(
     seed: int = 0,
     second_signal: SECOND = "raise",
     find_teacher: FindTeacher | None = None,
+    slots: SlotSetup | None = None,
 ) -> Trainer:
     """Build everything a run needs; every random number in it follows from ``seed``.
 
@@ -44,8 +46,10 @@ def build_trainer(
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
         find_teacher: Gives the network and the weights of a loss that has a teacher.
+        slots: Who plays the rollouts as tasks; by default the settings say it.
     """
-    slots = None if config.workers is None else build_slots(config)
+    if slots is None and config.workers is not None:
+        slots = build_slots(config)
     if slots is None:
         envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
     else:
@@ -71,18 +75,24 @@ def build_slots(config: RLConfig) -> SlotSetup:
             f"workers is {config.workers!r}, but the lessons of a curriculum are played where their learner is; "
             "leave workers out, or train without a curriculum."
         )
-    trainer = config.trainer
-    envs_per_slot = envs_in_slot(config, config.env.num_envs)
-    make_performer = partial(
-        RolloutPerformer,
-        partial(build_envs, config.env.model_copy(update={"num_envs": envs_per_slot}), gamma=trainer.gamma),
-        partial(build_policy, config.policy),
-        horizon=trainer.horizon,
-        segment_length=1 if config.policy.memory == "none" else trainer.segment_length,
-    )
     like = unscaled_envs(config.env, 1)
+    like.reset(0)
+    can_move = not like.inexact_because
     like.close()
-    return make_setup(config, SlotEnvs(like, num_envs=config.env.num_envs, slots=config.slots), make_performer)
+    envs = SlotEnvs(like, num_envs=config.env.num_envs, slots=config.slots)
+    return make_setup(config, envs, performer_maker(config), can_move=can_move)
+
+
+def performer_maker(config: RLConfig) -> MakePerformer:
+    """Return what makes a player of one slot's rollouts, in any process."""
+    env = config.env.model_copy(update={"num_envs": envs_in_slot(config, config.env.num_envs)})
+    return partial(
+        RolloutPerformer,
+        partial(build_envs, env, gamma=config.trainer.gamma),
+        partial(build_policy, config.policy),
+        horizon=config.trainer.horizon,
+        segment_length=1 if config.policy.memory == "none" else config.trainer.segment_length,
+    )
 
 
 def build_policy(config: PolicyConfig, envs: Envs, *, seed: int = 0) -> Policy:

@@ -143,6 +143,9 @@ class Collector:
         """Return numbers about the collection itself that are worth a look."""
         return {}
 
+    def close(self) -> None:
+        """Release what is held for collection alone; collecting again takes it again."""
+
     def state_dict(self) -> dict[str, Plain]:
         """Return all that makes collection go on with the same bits."""
         return {

@@ -1,7 +1,7 @@
 """V-trace: values and advantages of a policy from experience that an older one has gathered.
 
-The arithmetic of Espeholt et al. (2018), "IMPALA", equations 1 and 2 and section 4.2, with the decay ``lambda`` of their
-remark 2, over whole slabs. Axes: T steps of collection, N environments.
+The arithmetic of Espeholt et al. (2018), "IMPALA": equation 1, the policy gradient of section 4.2, and the decay of
+remark 2. Axes: T steps of collection, N environments.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Flags = NDArray[np.bool_]
 class Vtrace(NamedTuple):
     """What V-trace gives for every step."""
 
-    targets_TN: Floats
+    targets: Floats
     """What the values are trained towards."""
-    advantages_TN: Floats
+    advantages: Floats
     """What the actions were better than expected."""
 
 

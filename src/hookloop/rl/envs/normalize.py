@@ -41,7 +41,7 @@ class NormalizedObservations(WrappedEnvs):
         )
         self._obs = self._observation.zeros(envs.num_envs)
         self._final_obs = self._observation.zeros(envs.num_envs)
-        self.statistics = {key: RunningStatistics(specs[key].shape) for key in keys}
+        self.statistics: Mapping[str, RunningStatistics] = {key: RunningStatistics(specs[key].shape) for key in keys}
         self.is_frozen = False
         self.clip = clip
         self._scratch = {key: np.zeros((envs.num_envs, *specs[key].shape)) for key in keys}

@@ -51,7 +51,7 @@ class SlotEnvs:
         self.places: list[Plain] = [None] * slots
         """Where each slot stands; None before its first rollout."""
         self.beginnings = 0
-        """How often all slots were put somewhere else at once; places of different beginnings have nothing in common."""
+        """How often all slots were put somewhere else at once."""
         self.seed = 0
 
     @property
@@ -62,7 +62,7 @@ class SlotEnvs:
     @property
     def inexact_because(self) -> str:
         """Why the environments cannot save themselves; empty if they can, or before the first rollout."""
-        reasons = (_reason(place["envs"]) for place in self.places if place is not None)
+        reasons = (why_inexact(place["envs"]) for place in self.places if place is not None)
         return next(filter(None, reasons), "")
 
     def slot_seed(self, slot: int) -> int:
@@ -78,8 +78,8 @@ class SlotEnvs:
     def step(self, actions: Array) -> None:
         """Refuse: only tasks play these environments."""
         raise WorkloadError(
-            f"These {self.num_envs} environments are played in {self.slots} slots, by tasks, and cannot be stepped here; "
-            "make environments of your own with hookloop.rl.make_envs, or train with workers=null."
+            f"These {self.num_envs} environments are played by tasks, in {self.slots} slots, and cannot be stepped "
+            "here; make environments of your own with hookloop.rl.make_envs, or train with workers=null."
         )
 
     def check_next_steps(self, count: int) -> None:
@@ -93,7 +93,7 @@ class SlotEnvs:
         """Put all slots where they stood."""
         if state.get("slots") != self.slots or state.get("version") != STATE_VERSION:
             raise EnvStateError(
-                f"The state was saved for environments in {state.get('slots', 'no')} slots, here there are {self.slots}. "
+                f"The state was saved for environments in {state.get('slots', 'no')} slots, here are {self.slots}. "
                 "Resume with the slots of the saved run, and with workers if it had any; how many may differ."
             )
         self.seed, self.places = int(state["seed"]), list(state["places"])
@@ -103,8 +103,8 @@ class SlotEnvs:
         """Do nothing: the pool closes what its workers hold."""
 
 
-def _reason(state: Mapping[str, Any]) -> str:
-    """Return why environments below any wrappers could not save themselves."""
+def why_inexact(state: Mapping[str, Any]) -> str:
+    """Return why environments, below any wrappers, could not save themselves in this state; empty if they could."""
     while "inexact_because" not in state:
         state = state["envs"]
     return state["inexact_because"]

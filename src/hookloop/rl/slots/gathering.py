@@ -65,6 +65,7 @@ class Gathering(ABC):
         self._version = 0
         self._played: dict[int, list[int]] = {}  # which state each slot was left in, by its tag
         self._under_way: dict[TaskKey, Plain] = {}
+        self._begun_anew = 0
 
     @abstractmethod
     def next_rollouts(self) -> Sequence[Rollout]:
@@ -76,6 +77,8 @@ class Gathering(ABC):
             return {}
         health = self._pool.health()
         counts = {"alive": health.alive, "deaths": health.deaths, "retries": health.retries}
+        if self._begun_anew:
+            counts["begun_anew"] = self._begun_anew
         return {f"workers/{name}": float(count) for name, count in counts.items()}
 
     def close(self) -> None:
@@ -118,6 +121,7 @@ class Gathering(ABC):
         """Keep where a rollout has led to."""
         slot, payload = result.key.slot, self._under_way.pop(result.key)
         self._slot_envs.places[slot] = result.value["place"]
+        self._begun_anew += result.value["has_begun_anew"]
         self._played[slot] = [*payload["tag"], result.version]
         merge_added(statistics_of(self._envs), result.value["added"])
         return Rollout(slot, result.version, result.value)
@@ -131,8 +135,8 @@ class Gathering(ABC):
         payload = self._under_way[key]
         return RolloutFailedError(
             f"The rollout of slot {key.slot} in iteration {key.iteration} was given up: {error} Its environments "
-            f"began with the seed {payload['seed']}, its actions with the key {payload['key']}; with workers=0 the same "
-            "rollout fails in this process, where it can be looked at."
+            f"began with the seed {payload['seed']}, its actions with the key {payload['key']}; with workers=0 "
+            "the same rollout fails in this process, where it can be looked at."
         )
 
 

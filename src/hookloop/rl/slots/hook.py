@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hookloop.rl.slots.collecting import SlotCollector
+from hookloop.rl.collector import Collector
 
 
 class WorkersHook:
     """Ends the workers when a run is over, however it ended; the next run of the same trainer starts new ones."""
 
-    def __init__(self, collector: SlotCollector) -> None:
+    def __init__(self, collector: Collector) -> None:
         self._collector = collector
 
     def on_close(self) -> None:

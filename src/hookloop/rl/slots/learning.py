@@ -28,8 +28,8 @@ class VtraceLearner(Learner):
             gamma=self.gamma,
             decay=self.gae_lambda,
         )
-        arrays["advantages"][:steps] = estimated.advantages_TN
-        arrays["returns"][:steps] = estimated.targets_TN
+        arrays["advantages"][:steps] = estimated.advantages
+        arrays["returns"][:steps] = estimated.targets
 
     def _value_again(self, experience: Experience) -> np.ndarray:
         """Replace the values by those of now, and return how much likelier the actions are now, as logarithms."""

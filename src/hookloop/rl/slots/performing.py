@@ -15,11 +15,12 @@ from hookloop.rl.columns import wanted_columns
 from hookloop.rl.envs import Envs
 from hookloop.rl.experience import Experience, merge_specs
 from hookloop.rl.policies import Policy
+from hookloop.rl.slots.envs import why_inexact
 from hookloop.rl.slots.statistics import keep_apart, refresh_scaling
 
 Plain = Any
 Tag = list[int]
-"""Which state the environments of a slot are in: of which beginning, after which iteration, played with which weights."""
+"""Which state a slot's environments are in: of which beginning, after which iteration, played with which weights."""
 
 MakeEnvs = Callable[[], Envs]
 MakePolicy = Callable[[Envs], Policy]
@@ -105,7 +106,7 @@ class SlotPlayer:
     def play(self, payload: Mapping[str, Plain], version: int) -> dict[str, Plain]:
         """Return the experience of one rollout, and where it has led to."""
         collector = self.collector
-        self._go_to(payload)
+        has_begun_anew = self._go_to(payload)
         collector.generator.manual_seed(payload["key"])
         notes = RolloutNotes(collector)
         self._tag = None  # whatever fails in the middle leaves environments that nobody knows
@@ -119,19 +120,23 @@ class SlotPlayer:
             "episodes": notes.episodes,
             "env_steps": notes.env_steps,
             "place": collector.place(),
+            "has_begun_anew": has_begun_anew,
             "added": {name: statistics.added.state_dict() for name, statistics in self._statistics.items()},
         }
 
-    def _go_to(self, payload: Mapping[str, Plain]) -> None:
-        envs = self.collector.envs
+    def _go_to(self, payload: Mapping[str, Plain]) -> bool:
+        """Bring the environments where the rollout begins; True if they could not, and began new episodes instead."""
+        envs, has_begun_anew = self.collector.envs, False
         if payload["place"] is None:
             self._begin_statistics(payload)  # first: what a reset shows counts
             envs.reset(payload["seed"])
-            return
+            return False
         if self._tag is None or self._tag != payload["after"]:
             self.collector.go_to(payload["place"])
+            has_begun_anew = bool(why_inexact(payload["place"]["envs"]))
         self._begin_statistics(payload)
         refresh_scaling(envs)
+        return has_begun_anew
 
     def _begin_statistics(self, payload: Mapping[str, Plain]) -> None:
         for name, statistics in self._statistics.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,12 +12,15 @@ import torch
 
 from hookloop.errors import ConfigError
 from hookloop.pools import InlinePool, MakePerformer, WorkerPool
+from hookloop.pools.making import make_pool
 from hookloop.rl.collector import Collector
 from hookloop.rl.config import RolloutSettings
 from hookloop.rl.envs import Envs
 from hookloop.rl.policies import Policy
+from hookloop.rl.slots.choosing import MeasuredPool
 from hookloop.rl.slots.envs import SlotEnvs
 from hookloop.rl.slots.gathering import AsyncGathering, ExactGathering, Gathering
+from hookloop.rl.slots.pinning import PinnedPools
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ class SlotSetup:
             return ExactGathering(self.make_pool, envs, self.envs, policy, generator)
         if policy.is_recurrent:
             raise ConfigError(
-                "rollout_mode is 'async', but this policy has a memory, and how likely its old actions are now can only "
-                "be told by playing the whole rollout again; use rollout_mode=exact, or memory=none."
+                "rollout_mode is 'async', but this policy has a memory, and how likely its old actions are now can "
+                "only be told by playing the whole rollout again; use rollout_mode=exact, or memory=none."
             )
         return AsyncGathering(self.make_pool, envs, self.envs, policy, generator, max_lag=self.max_lag)
 
@@ -49,15 +53,29 @@ def make_setup(
     envs: SlotEnvs,
     make_performer: MakePerformer,
     *,
+    can_move: bool = True,
     collector_type: type[Collector] = Collector,
 ) -> SlotSetup:
-    """Return what plays the slots of a run as its settings ask for."""
+    """Return what plays the slots of a run as its settings ask for.
+
+    Args:
+        config: The settings.
+        envs: What the learner sees of the environments.
+        make_performer: Makes what plays, in each worker.
+        can_move: Whether environments can be saved, and so be played by another worker in the next iteration.
+        collector_type: What collects in the workers.
+    """
     if config.rollout_mode == "async" and config.workers == 0:
         raise ConfigError(
             "rollout_mode is 'async' with workers=0, but nobody could play while this process learns; "
             "give it workers, for example workers=1, or use rollout_mode=exact."
         )
-    make_pool = partial(_make_pool, config, make_performer)
+    if isinstance(config.workers, int) and config.workers > config.slots:
+        raise ConfigError(
+            f"workers is {config.workers}, but there are {config.slots} slots, and a slot is played by one worker at a "
+            f"time; set workers to {config.slots} at most, or slots to {config.workers}, which makes it another run."
+        )
+    make_pool = partial(_make_pool, config, make_performer, can_move=can_move)
     return SlotSetup(envs, make_pool, config.rollout_mode, config.max_lag, collector_type)
 
 
@@ -72,5 +90,19 @@ def envs_in_slot(config: RolloutSettings, num_envs: int) -> int:
     return num_envs // config.slots
 
 
-def _make_pool(config: RolloutSettings, make_performer: MakePerformer) -> WorkerPool:
-    return InlinePool(make_performer)
+def most_workers(config: RolloutSettings) -> int:
+    """Return how many workers there is something to do for, on this machine."""
+    return min(config.slots, os.cpu_count() or 1)
+
+
+def _make_pool(config: RolloutSettings, make_performer: MakePerformer, *, can_move: bool) -> WorkerPool:
+    is_auto = config.workers == "auto"
+    workers = most_workers(config) if config.workers is None or config.workers == "auto" else config.workers
+    # Environments that cannot be saved would lose their episodes by being tried here and there.
+    if workers == 0 or (is_auto and config.rollout_mode == "exact" and (workers == 1 or not can_move)):
+        return InlinePool(make_performer)
+    if not can_move:
+        return PinnedPools(partial(make_pool, config.engine, 1, make_performer), workers)
+    start = partial(make_pool, config.engine, workers, make_performer)
+    is_measured = is_auto and config.rollout_mode == "exact"
+    return MeasuredPool(partial(InlinePool, make_performer), start) if is_measured else start()

@@ -23,7 +23,7 @@ def keep_apart(envs: Envs) -> dict[str, SharedStatistics]:
     for wrapper in _wrappers(envs):
         if isinstance(wrapper, NormalizedObservations):
             apart = {key: SharedStatistics(old.mean.shape) for key, old in wrapper.statistics.items()}
-            wrapper.statistics = dict(apart)
+            wrapper.statistics = apart
             found |= {f"obs/{key}": statistics for key, statistics in apart.items()}
         elif isinstance(wrapper, NormalizedRewards):
             wrapper.statistics = found[RETURNS] = SharedStatistics()
