@@ -23,7 +23,7 @@ from hookloop.rl.envs import (
 )
 from hookloop.rl.losses import PPO, Kickstart, Loss
 from hookloop.rl.policies import Policy, make_policy
-from hookloop.rl.slots import RolloutPerformer, SlotEnvs, SlotSetup, envs_in_slot, make_setup
+from hookloop.rl.slots import RolloutPerformer, SlotEnvs, SlotSetup, can_be_saved, envs_in_slot, make_setup
 from hookloop.rl.trainer import Trainer
 
 FindTeacher = Callable[[KickstartConfig], tuple[PolicyConfig, Mapping[str, Any]]]
@@ -76,8 +76,7 @@ def build_slots(config: RLConfig) -> SlotSetup:
             "leave workers out, or train without a curriculum."
         )
     like = unscaled_envs(config.env, 1)
-    like.reset(0)
-    can_move = not like.inexact_because
+    can_move = can_be_saved(like)
     like.close()
     envs = SlotEnvs(like, num_envs=config.env.num_envs, slots=config.slots)
     return make_setup(config, envs, performer_maker(config), can_move=can_move)

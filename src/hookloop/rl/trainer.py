@@ -56,7 +56,7 @@ class Trainer:
     """Trains a policy in environments.
 
     A trainer of another kind of experience is a subclass that names its own parts: ``collector_type``,
-    ``learner_type``, ``workload_type``.
+    ``learner_type``, ``workload_type``, and ``slot_collector_type`` for rollouts that are played as tasks.
 
     Args:
         policy: What acts and learns.
@@ -74,6 +74,7 @@ class Trainer:
     collector_type: ClassVar[type[Collector]] = Collector
     learner_type: ClassVar[type[Learner]] = Learner
     workload_type: ClassVar[type[RLWorkload]] = RLWorkload
+    slot_collector_type: ClassVar[type[SlotCollector]] = SlotCollector
 
     def __init__(
         self,
@@ -165,7 +166,7 @@ class Trainer:
 
     def _make_workload(self, seed: int, segment_length: int, lessons: LessonPlan | None) -> RLWorkload:
         config, slots = self.config, self.slots
-        make_collector = self.collector_type if slots is None else partial(SlotCollector, setup=slots)
+        make_collector = self.collector_type if slots is None else partial(self.slot_collector_type, setup=slots)
         make_learner = self.learner_type if slots is None or slots.mode == "exact" else VtraceLearner
         collector = make_collector(
             self.envs, self.policy, self.experience, self.losses,

@@ -6,7 +6,7 @@ from hookloop.rl.slots.gathering import Rollout, RolloutFailedError
 from hookloop.rl.slots.hook import WorkersHook
 from hookloop.rl.slots.learning import VtraceLearner
 from hookloop.rl.slots.performing import RolloutPerformer
-from hookloop.rl.slots.setup import SlotSetup, envs_in_slot, make_setup
+from hookloop.rl.slots.setup import SlotSetup, can_be_saved, envs_in_slot, make_setup
 
 __all__ = [
     "Rollout",
@@ -17,6 +17,7 @@ __all__ = [
     "SlotSetup",
     "VtraceLearner",
     "WorkersHook",
+    "can_be_saved",
     "envs_in_slot",
     "make_setup",
 ]

@@ -14,7 +14,7 @@ from hookloop.pools import Result, Task, TaskFailedError, TaskKey, WorkerPool, g
 from hookloop.rl.envs import Envs
 from hookloop.rl.policies import Policy
 from hookloop.rl.slots.envs import SlotEnvs
-from hookloop.rl.slots.statistics import merge_added, statistics_of
+from hookloop.rl.slots.statistics import count_nothing, merge_added, statistics_of
 
 Plain = Any
 
@@ -56,6 +56,7 @@ class Gathering(ABC):
     ) -> None:
         self.iteration = 0
         """The number of the next task of any slot."""
+        count_nothing(envs)
         self._make_pool = make_pool
         self._envs = envs
         self._slot_envs = slot_envs
@@ -126,17 +127,15 @@ class Gathering(ABC):
         merge_added(statistics_of(self._envs), result.value["added"])
         return Rollout(slot, result.version, result.value)
 
-    def _explained(self, pool: WorkerPool, error: TaskFailedError) -> RolloutFailedError:
+    def _explained(self, error: TaskFailedError) -> RolloutFailedError:
         """Return an error that says what is needed to play the rollout again."""
-        given_up = [key for key in pool.health().quarantined if key in self._under_way]
-        if not given_up:
-            return RolloutFailedError(str(error))
-        key = given_up[-1]
-        payload = self._under_way[key]
+        slot, iteration = error.key
+        payload = self._under_way[error.key]
         return RolloutFailedError(
-            f"The rollout of slot {key.slot} in iteration {key.iteration} was given up: {error} Its environments "
-            f"began with the seed {payload['seed']}, its actions with the key {payload['key']}; with workers=0 "
-            "the same rollout fails in this process, where it can be looked at."
+            f"The rollout of slot {slot} in iteration {iteration} was given up. Its environments began with the seed "
+            f"{payload['seed']}, its actions with the key {payload['key']}; resume with workers=0, and the same "
+            f"rollout fails in this process, where it can be looked at. {error}",
+            key=error.key,
         )
 
 
@@ -152,7 +151,7 @@ class ExactGathering(Gathering):
         try:
             results = gather(pool, tasks)
         except TaskFailedError as error:
-            raise self._explained(pool, error) from error
+            raise self._explained(error) from error
         return [self._take_home(result) for result in results]
 
 
@@ -208,7 +207,7 @@ class AsyncGathering(Gathering):
         try:
             results = pool.poll()
         except TaskFailedError as error:
-            raise self._explained(pool, error) from error
+            raise self._explained(error) from error
         for result in results:
             payload = self._under_way.get(result.key)
             if payload is None:

@@ -23,7 +23,7 @@ Tag = list[int]
 """Which state a slot's environments are in: of which beginning, after which iteration, played with which weights."""
 
 MakeEnvs = Callable[[], Envs]
-MakePolicy = Callable[[Envs], Policy]
+MakePolicy = Callable[[Any], Policy]
 
 ESTIMATED = ("advantages", "returns")
 """The columns that the learner fills."""

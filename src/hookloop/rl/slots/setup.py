@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+import numpy as np
 import torch
 
 from hookloop.errors import ConfigError
@@ -16,6 +17,7 @@ from hookloop.pools.making import make_pool
 from hookloop.rl.collector import Collector
 from hookloop.rl.config import RolloutSettings
 from hookloop.rl.envs import Envs
+from hookloop.rl.envs.random_actions import random_actions
 from hookloop.rl.policies import Policy
 from hookloop.rl.slots.choosing import MeasuredPool
 from hookloop.rl.slots.envs import SlotEnvs
@@ -88,6 +90,13 @@ def envs_in_slot(config: RolloutSettings, num_envs: int) -> int:
             f"{', '.join(map(str, fitting))}, or change env.num_envs."
         )
     return num_envs // config.slots
+
+
+def can_be_saved(envs: Envs) -> bool:
+    """Tell whether environments can be saved, after a first step, in which many make what they are made of."""
+    envs.reset(0)
+    envs.step(random_actions(envs.action, envs.num_envs, np.random.default_rng(0), envs.action_masks))
+    return not envs.inexact_because
 
 
 def most_workers(config: RolloutSettings) -> int:

@@ -41,6 +41,13 @@ def statistics_of(envs: Envs) -> dict[str, RunningStatistics]:
     return found
 
 
+def count_nothing(envs: Envs) -> None:
+    """Let the wrappers of environments that are played elsewhere count only what comes home."""
+    for wrapper in _wrappers(envs):
+        if isinstance(wrapper, NormalizedObservations | NormalizedRewards):
+            wrapper.freeze()
+
+
 def merge_added(statistics: Mapping[str, RunningStatistics], added: Mapping[str, Plain]) -> None:
     """Count in what one rollout has added."""
     for name, all_counted in statistics.items():
