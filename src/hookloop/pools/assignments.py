@@ -159,8 +159,8 @@ def failed_error(job: Job) -> TaskFailedError:
     trace = f"\n\nIn the worker:\n{failures[-1].trace}" if failures[-1].trace else ""
     return TaskFailedError(
         f"The task of slot {key.slot} in iteration {key.iteration} was given up after {len(failures)} workers "
-        f"({'; '.join(dict.fromkeys(each.why for each in failures))}). Its payload, which is all one needs to compute it "
-        f"again: {_SHORT.repr(job.task.payload)}{trace}",
+        f"({'; '.join(dict.fromkeys(each.why for each in failures))}). "
+        f"Its payload, which is all one needs to compute it again: {_SHORT.repr(job.task.payload)}{trace}",
         key=key,
     )
 

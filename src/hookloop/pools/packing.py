@@ -1,6 +1,6 @@
 """Plain values as bytes and back: pickled, with arrays and tensors beside the pickle, so that they are copied once.
 
-Only for the pipes between a pool and the workers it has started itself; what comes from anywhere else is never unpickled.
+Only for the pipes between a pool and the workers it has started itself; nothing from anywhere else is unpickled.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import io
 import pickle
 import struct
 from collections import ChainMap
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -57,7 +57,7 @@ def unpack(content: memoryview) -> Any:
 
 def empty(size: int) -> memoryview:
     """Return memory to be filled."""
-    return memoryview(np.empty(size, np.uint8))
+    return np.empty(size, np.uint8).data
 
 
 def _reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
@@ -70,4 +70,4 @@ def _tensor_of(flat: np.ndarray, dtype: torch.dtype, shape: tuple[int, ...]) -> 
 
 
 # A tensor's own way would copy it into the pickle, through a file format.
-_REDUCERS = ChainMap({Tensor: _reduce_tensor}, copyreg.dispatch_table)
+_REDUCERS: Mapping[type, Any] = ChainMap({Tensor: _reduce_tensor}, cast(dict[type, Any], copyreg.dispatch_table))

@@ -8,6 +8,7 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.util import Finalize
 
 from torch import Tensor
@@ -19,6 +20,7 @@ from hookloop.pools.errors import NoWorkersError, PoolUsageError, TaskFailedErro
 from hookloop.pools.packing import pack, unpack
 from hookloop.pools.protocol import MakePerformer, PoolHealth, Result, Task
 from hookloop.pools.seat import Seat
+from hookloop.pools.settings import PoolSettings
 from hookloop.pools.status import Phase, StatusBoard
 from hookloop.pools.weights import WeightsWriter, layout_of
 
@@ -35,21 +37,14 @@ class ProcessPool:
     Args:
         make: Makes what computes, in each worker: a function of a module, or ``functools.partial`` of one.
         workers: How many processes.
-        task_seconds_limit: A worker that takes longer for one task, or to start, is taken to hang and is ended.
-        copy_after_seconds: A task that takes longer is also given to an idle worker; the first result counts.
-        tasks_per_worker: After so many a worker is replaced, against leaks.
+        settings: How they are treated.
     """
 
-    def __init__(
-        self, make: MakePerformer, *, workers: int, task_seconds_limit: float | None = 300.0,
-        copy_after_seconds: float | None = None, tasks_per_worker: int | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, make: MakePerformer, *, workers: int, settings: PoolSettings | None = None) -> None:
         if workers < 1:
             raise PoolUsageError(f"A pool of processes needs at least 1 worker, got {workers}; InlinePool has none.")
         self.workers = workers
-        self._task_seconds_limit = task_seconds_limit
-        self._copy_after_seconds = copy_after_seconds
-        self._tasks_per_worker = tasks_per_worker
+        self._settings = settings or PoolSettings()
         self._admission = Admission()
         self._assignments = Assignments()
         self._results: list[Result] = []
@@ -145,16 +140,15 @@ class ProcessPool:
         seat.start()
         for waited_for in (seat.channel, seat.sentinel):
             self._selector.register(waited_for, selectors.EVENT_READ, seat)
-        seat.channel.send_file(Kind.STATUS, self._board.descriptor, self._board.size)
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has ended already
+            seat.channel.send_file(Kind.STATUS, self._board.descriptor, self._board.size)
         if self._writer:
             self._send_weights(seat)
 
     def _send_weights(self, seat: Seat) -> None:
         assert self._writer is not None
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has ended; the next one gets them
             seat.channel.send_file(Kind.WEIGHTS, self._writer.descriptor, self._writer.size)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it has ended, which is noticed when it is listened to; the next one gets them
 
     def _hand_out(self) -> None:
         ready = [seat.number for seat in self._seats if seat.is_ready and not self._is_worn(seat)]
@@ -162,10 +156,13 @@ class ProcessPool:
             self._send_task(self._seats[number], job.serial, job.parcel)
 
     def _send_task(self, seat: Seat, serial: int, parcel: memoryview) -> None:
+        if not seat.is_taken:
+            return  # it was buried when it was sent another
         try:
-            seat.channel.send(Kind.TASK, serial, [parcel])
-        except (BrokenPipeError, ConnectionResetError, TimeoutError):
-            pass  # it has ended, or will be ended because it hangs; then the task is given to another
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has ended; then another gets the task
+                seat.channel.send(Kind.TASK, serial, [parcel])
+        except TimeoutError:
+            self._bury(seat, "its worker takes no messages")
 
     def _look(self, seconds: float) -> None:
         """Wait for workers that say something or end, and listen to them."""
@@ -219,15 +216,15 @@ class ProcessPool:
         """End workers that hang, replace those that have ended or are worn, and copy tasks that are slow."""
         for seat in self._seats:
             if seat.is_taken and self._seconds_left(seat) <= 0.0:
-                self._bury(seat, f"it took longer than {self._task_seconds_limit} s, the limit for a task")
+                self._bury(seat, f"its worker was {seat.status.phase} for {seat.status.seconds:.3g} s and was ended")
             elif seat.is_taken and self._is_worn(seat) and not self._assignments.load(seat.number):
                 self._replace(seat)
             elif not seat.is_taken and not seat.pause_seconds:
                 self._start(seat)
         if not self._failures and all(not seat.is_ready and seat.fruitless >= MOST_FRUITLESS for seat in self._seats):
             raise _no_workers(self._last_failure)
-        if self._copy_after_seconds is not None:
-            self._copy_slow_tasks(self._copy_after_seconds)
+        if self._settings.copy_after_seconds is not None:
+            self._copy_slow_tasks(self._settings.copy_after_seconds)
 
     def _replace(self, seat: Seat) -> None:
         for waited_for in (seat.channel, seat.sentinel):
@@ -245,17 +242,17 @@ class ProcessPool:
                     self._send_task(idle.pop(), job.serial, job.parcel)
 
     def _is_worn(self, seat: Seat) -> bool:
-        return self._tasks_per_worker is not None and seat.results >= self._tasks_per_worker
+        return self._settings.tasks_per_worker is not None and seat.results >= self._settings.tasks_per_worker
 
     def _seconds_left(self, seat: Seat) -> float:
-        if self._task_seconds_limit is None or seat.status.phase == Phase.WAITING:
-            return float("inf")
-        return self._task_seconds_limit - seat.status.seconds
+        phase, settings = seat.status.phase, self._settings
+        limit = settings.start_seconds_limit if phase == Phase.STARTING else settings.task_seconds_limit
+        return float("inf") if limit is None or phase == Phase.WAITING else limit - seat.status.seconds
 
     def _seconds_until_next_check(self) -> float:
         times = [self._seconds_left(seat) if seat.is_taken else seat.pause_seconds for seat in self._seats]
-        if self._copy_after_seconds is not None:
-            times.append(self._copy_after_seconds / 4)
+        if self._settings.copy_after_seconds is not None:
+            times.append(self._settings.copy_after_seconds / 4)
         return min(3600.0, *(max(0.001, seconds) for seconds in times))
 
 

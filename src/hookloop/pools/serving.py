@@ -110,9 +110,9 @@ class Worker:
 def end_with_the_pool(*, by_kernel: bool = sys.platform == "linux") -> None:
     """See to it that this process ends when the one that made the pool ends, even if that was killed.
 
-    A worker's parent is the fork server, which lives as long as its children; so what is watched is a pipe that only the
-    pool's process holds open. On Linux the kernel itself kills this process when the pipe closes, whatever it computes;
-    elsewhere a thread does, as soon as it gets its turn.
+    A worker's parent is the fork server, which lives as long as its children; so what is watched is a pipe that only
+    the pool's process holds open. On Linux the kernel itself kills this process when the pipe closes, whatever it
+    computes; elsewhere a thread does, as soon as it gets its turn.
     """
     pool = multiprocessing.parent_process()
     assert pool is not None

@@ -1,8 +1,8 @@
 """Weights in memory that all workers see, by version: written in turn to two places, so that one is always whole.
 
-The file begins with a head, then what is where, then the two places. A writer fills the place that is not the newest and
-then says that it is. A reader copies the newest and looks again: if the version or the sum of all words has changed,
-the writer was faster by two versions, and the reader begins anew. Neither waits for the other.
+The file begins with a head, then what is where, then the two places. A writer fills the place that is not the newest
+and then says that it is. A reader copies the newest and looks again: if the version or the sum of all words has
+changed, the writer was faster by two versions, and the reader begins anew. Neither waits for the other.
 """
 
 from __future__ import annotations
