@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from hookloop.pools import Result, Task, TaskFailedError, TaskKey, WorkerPool, gather
 from hookloop.rl.envs import Envs
@@ -19,6 +20,9 @@ from hookloop.rl.slots.statistics import count_nothing, merge_added, statistics_
 Plain = Any
 
 MAX_KEY = 2**62
+
+MakePool = Callable[[Plain, Mapping[str, Tensor]], WorkerPool]
+"""Starts workers, given a payload and weights like those to come."""
 
 
 class RolloutFailedError(TaskFailedError):
@@ -48,7 +52,7 @@ class Gathering(ABC):
 
     def __init__(
         self,
-        make_pool: Callable[[], WorkerPool],
+        make_pool: MakePool,
         envs: Envs,
         slot_envs: SlotEnvs,
         policy: Policy,
@@ -94,15 +98,17 @@ class Gathering(ABC):
         self._under_way.clear()
 
     def _publish(self) -> WorkerPool:
+        weights = self._policy.state_dict()
         if self._pool is None:
-            self._pool = self._make_pool()
+            self._pool = self._make_pool(self.make_payload(0, self.iteration, 0), weights)
         self._version += 1
-        self._pool.publish(self._version, self._policy.state_dict())
+        self._pool.publish(self._version, weights)
         return self._pool
 
-    def _make_task(self, slot: int, iteration: int, key: int) -> Task:
+    def make_payload(self, slot: int, iteration: int, key: int) -> dict[str, Plain]:
+        """Return all that a rollout of a slot depends on besides the weights."""
         envs = self._slot_envs
-        payload = {
+        return {
             "slot": slot,
             "tag": [envs.beginnings, iteration],
             "after": self._played.get(slot),
@@ -111,8 +117,10 @@ class Gathering(ABC):
             "key": key,
             "statistics": {name: counted.state_dict() for name, counted in statistics_of(self._envs).items()},
         }
-        task = Task(TaskKey(slot, iteration), payload)
-        self._under_way[task.key] = payload
+
+    def _make_task(self, slot: int, iteration: int, key: int) -> Task:
+        task = Task(TaskKey(slot, iteration), self.make_payload(slot, iteration, key))
+        self._under_way[task.key] = task.payload
         return task
 
     def _draw_keys(self, count: int) -> list[int]:

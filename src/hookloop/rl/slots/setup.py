@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from hookloop.errors import ConfigError
-from hookloop.pools import InlinePool, MakePerformer, WorkerPool
-from hookloop.pools.making import make_pool
+from hookloop.pools import MakePerformer, WorkerPool, WorkersChoice, choose_workers, make_pool
+from hookloop.pools.measuring import measure_costs, usable_cores
 from hookloop.rl.collector import Collector
 from hookloop.rl.config import RolloutSettings
 from hookloop.rl.envs import Envs
 from hookloop.rl.envs.random_actions import random_actions
 from hookloop.rl.policies import Policy
-from hookloop.rl.slots.choosing import MeasuredPool
 from hookloop.rl.slots.envs import SlotEnvs
-from hookloop.rl.slots.gathering import AsyncGathering, ExactGathering, Gathering
+from hookloop.rl.slots.gathering import AsyncGathering, ExactGathering, Gathering, MakePool
 from hookloop.rl.slots.pinning import PinnedPools
+
+Plain = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class SlotSetup:
 
     envs: SlotEnvs
     """What the learner sees of the environments."""
-    make_pool: Callable[[], WorkerPool]
+    make_pool: MakePool
     """Starts the workers, when the first rollouts are needed."""
     mode: Literal["exact", "async"] = "exact"
     max_lag: int = 1
@@ -77,8 +78,8 @@ def make_setup(
             f"workers is {config.workers}, but there are {config.slots} slots, and a slot is played by one worker at a "
             f"time; set workers to {config.slots} at most, or slots to {config.workers}, which makes it another run."
         )
-    make_pool = partial(_make_pool, config, make_performer, can_move=can_move)
-    return SlotSetup(envs, make_pool, config.rollout_mode, config.max_lag, collector_type)
+    maker = PoolMaker(config, make_performer, can_move)
+    return SlotSetup(envs, maker, config.rollout_mode, config.max_lag, collector_type)
 
 
 def envs_in_slot(config: RolloutSettings, num_envs: int) -> int:
@@ -99,19 +100,28 @@ def can_be_saved(envs: Envs) -> bool:
     return not envs.inexact_because
 
 
-def most_workers(config: RolloutSettings) -> int:
-    """Return how many workers there is something to do for, on this machine."""
-    return min(config.slots, os.cpu_count() or 1)
+def choose_by_measurement(
+    config: RolloutSettings, make_performer: MakePerformer, payload: Plain, weights: Mapping[str, Tensor]
+) -> WorkersChoice:
+    """Play a rollout here a few times, for nothing but its time, and return how many workers are worth it."""
+    costs = measure_costs(make_performer, payload, weights)
+    return choose_workers(costs, tasks=config.slots, cores=usable_cores(), most=config.slots)
 
 
-def _make_pool(config: RolloutSettings, make_performer: MakePerformer, *, can_move: bool) -> WorkerPool:
-    is_auto = config.workers == "auto"
-    workers = most_workers(config) if config.workers is None or config.workers == "auto" else config.workers
-    # Environments that cannot be saved would lose their episodes by being tried here and there.
-    if workers == 0 or (is_auto and config.rollout_mode == "exact" and (workers == 1 or not can_move)):
-        return InlinePool(make_performer)
-    if not can_move:
-        return PinnedPools(partial(make_pool, config.engine, 1, make_performer), workers)
-    start = partial(make_pool, config.engine, workers, make_performer)
-    is_measured = is_auto and config.rollout_mode == "exact"
-    return MeasuredPool(partial(InlinePool, make_performer), start) if is_measured else start()
+@dataclass(frozen=True, slots=True)
+class PoolMaker:
+    """Starts the workers that settings ask for."""
+
+    config: RolloutSettings
+    make_performer: MakePerformer
+    can_move: bool
+
+    def __call__(self, payload: Plain, weights: Mapping[str, Tensor]) -> WorkerPool:
+        """Start them; the payload and the weights are like those to come."""
+        config, workers = self.config, self.config.workers
+        if not isinstance(workers, int):
+            workers = choose_by_measurement(config, self.make_performer, payload, weights).workers
+            workers = max(workers, 1) if config.rollout_mode == "async" else workers
+        if workers < 2 or self.can_move:
+            return make_pool(config.engine, workers, self.make_performer)
+        return PinnedPools(partial(make_pool, config.engine, 1, self.make_performer), workers)

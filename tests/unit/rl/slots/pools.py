@@ -91,5 +91,7 @@ def _release(entry: tuple[int, Any]) -> int:
 def trainer_with(config: RLConfig, make_pool: Any, *, seed: int = 3) -> Trainer:
     """A trainer whose rollouts are played by the pool that ``make_pool(make_performer)`` makes."""
     setup = build_slots(config)
-    slots = SlotSetup(setup.envs, lambda: make_pool(performer_maker(config)), setup.mode, setup.max_lag)
+    slots = SlotSetup(
+        setup.envs, lambda _payload, _weights: make_pool(performer_maker(config)), setup.mode, setup.max_lag
+    )
     return build_trainer(config, seed=seed, slots=slots)
