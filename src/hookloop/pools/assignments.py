@@ -82,7 +82,8 @@ class Assignments:
         given: list[tuple[int, Job]] = []
         while self._waiting and loads:
             worker = min(loads, key=lambda each: (loads[each], each))
-            if loads[worker] >= MOST_PER_WORKER or (loads[worker] and len(self._waiting) < len(loads)):
+            seconds = len(self._waiting) + sum(max(0, load - 1) for load in loads.values())
+            if loads[worker] >= MOST_PER_WORKER or (loads[worker] and seconds < len(loads)):
                 break
             job = self._waiting.popleft()
             self._given[worker].append(job)

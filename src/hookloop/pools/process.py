@@ -24,7 +24,6 @@ from hookloop.pools.settings import PoolSettings
 from hookloop.pools.status import Phase, StatusBoard
 from hookloop.pools.weights import WeightsWriter, layout_of
 
-MOST_FRUITLESS = 5
 PRELOADED = ("__main__", "hookloop.pools.serving")
 
 
@@ -137,7 +136,8 @@ class ProcessPool:
             raise PoolUsageError("The pool is closed; make a new one.")
 
     def _start(self, seat: Seat) -> None:
-        seat.start()
+        if not seat.start():
+            return
         for waited_for in (seat.channel, seat.sentinel):
             self._selector.register(waited_for, selectors.EVENT_READ, seat)
         with suppress(BrokenPipeError, ConnectionResetError):  # it has ended already
@@ -181,10 +181,9 @@ class ProcessPool:
 
     def _hear(self, seat: Seat, message: Message) -> None:
         if message.kind == Kind.READY:
-            seat.is_ready = True
+            seat.note_ready()
         elif message.kind == Kind.RESULT:
-            seat.results += 1
-            seat.fruitless = 0
+            seat.note_result()
             job = self._assignments.answered(seat.number, message.serial)
             if job:
                 version, seconds, value = unpack(message.content)
@@ -221,7 +220,7 @@ class ProcessPool:
                 self._replace(seat)
             elif not seat.is_taken and not seat.pause_seconds:
                 self._start(seat)
-        if not self._failures and all(not seat.is_ready and seat.fruitless >= MOST_FRUITLESS for seat in self._seats):
+        if not self._failures and all(seat.is_hopeless for seat in self._seats):
             raise _no_workers(self._last_failure)
         if self._settings.copy_after_seconds is not None:
             self._copy_slow_tasks(self._settings.copy_after_seconds)
@@ -276,6 +275,6 @@ def _pickled(make: MakePerformer) -> bytes:
 def _no_workers(last: Failure) -> NoWorkersError:
     trace = f"\n\nIn the worker:\n{last.trace}" if last.trace else ""
     return NoWorkersError(
-        f"No worker could be kept alive: the last {MOST_FRUITLESS} of each seat ended without a result ({last.why}). "
+        f"No worker could be kept alive: one after the other ended without a result ({last.why}). "
         f"Compute without workers to see why; a script that makes a pool needs 'if __name__ == \"__main__\":'.{trace}"
     )

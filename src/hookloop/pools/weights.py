@@ -8,6 +8,7 @@ changed, the writer was faster by two versions, and the reader begins anew. Neit
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 from collections.abc import Mapping
@@ -130,7 +131,10 @@ def tensors_of(place: np.ndarray, layout: tuple[Part, ...]) -> dict[str, Tensor]
     found: dict[str, Tensor] = {}
     for part in layout:
         dtype: torch.dtype = getattr(torch, part.dtype)
-        count = int(np.prod(part.shape))
+        count = math.prod(part.shape)
+        if not count:  # there is no memory to use
+            found[part.name] = torch.empty(part.shape, dtype=dtype)
+            continue
         flat = torch.from_numpy(place[part.start : part.start + count * dtype.itemsize])
         found[part.name] = flat.view(dtype).reshape(part.shape)
     return found
