@@ -43,20 +43,20 @@ class SlotCollector(Collector):
         super().__init__(envs, policy, experience, losses, generator=generator, segment_length=segment_length)
         self.versions = [0] * setup.envs.slots
         """Of the weights that played each part of the experience."""
-        self._setup = setup
+        self.setup = setup
         self._slot_envs = setup.envs
-        self._gathering: Gathering = setup.gather(envs, policy, generator)
+        self.gathering: Gathering = setup.gather(envs, policy, generator)
         self._last_values = torch.zeros(envs.num_envs)
 
     @property
     def exactness(self) -> str:
         """What a resume promises; ``approximate`` where rollouts run ahead of learning."""
-        return "approximate" if self._setup.mode == "async" else super().exactness
+        return "approximate" if self.setup.mode == "async" else super().exactness
 
     @property
     def inexact_because(self) -> str:
         """Why a resume is not bit-exact; empty if it is."""
-        if self._setup.mode == "async":
+        if self.setup.mode == "async":
             return "rollouts are taken in as they come, and those under way are not saved"
         return super().inexact_because
 
@@ -64,7 +64,7 @@ class SlotCollector(Collector):
         """Fill the experience with a rollout of every slot, telling the loop of each step."""
         self.experience.begin()
         with loop.rollout():
-            rollouts = self._gathering.next_rollouts()
+            rollouts = self.gathering.next_rollouts()
             self._write(rollouts)
             self._tell(rollouts, loop)
 
@@ -74,21 +74,21 @@ class SlotCollector(Collector):
 
     def metrics(self) -> dict[str, float]:
         """Return how the workers are."""
-        return self._gathering.metrics()
+        return self.gathering.metrics()
 
     def close(self) -> None:
         """End the workers; the next collection starts new ones."""
-        self._gathering.close()
+        self.gathering.close()
 
     def place(self) -> dict[str, Plain]:
         """Return where every slot stands."""
-        return {"envs": self.envs.state_dict(), "iteration": self._gathering.iteration}
+        return {"envs": self.envs.state_dict(), "iteration": self.gathering.iteration}
 
     def go_to(self, saved: Mapping[str, Plain]) -> None:
         """Play on from where the slots stood."""
         self.envs.load_state_dict(saved["envs"])
-        self._gathering.iteration = saved["iteration"]
-        self._gathering.forget()
+        self.gathering.iteration = saved["iteration"]
+        self.gathering.forget()
 
     def _write(self, rollouts: Sequence[Rollout]) -> None:
         """Write the rollouts side by side."""
@@ -123,7 +123,7 @@ class SlotCollector(Collector):
     def _cut_off_after(self, step: int) -> None:
         """Leave out the steps that were played after the rollout was to end."""
         if step + 1 < self.experience.horizon:
-            self._last_values = self._setup.collector_type.values_before(self.experience, step + 1)
+            self._last_values = self.setup.collector_type.values_before(self.experience, step + 1)
 
     def _ask_losses(self, step: int, loop: RolloutLoop) -> None:
         if self._storing:

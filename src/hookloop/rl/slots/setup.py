@@ -100,14 +100,6 @@ def can_be_saved(envs: Envs) -> bool:
     return not envs.inexact_because
 
 
-def choose_by_measurement(
-    config: RolloutSettings, make_performer: MakePerformer, payload: Plain, weights: Mapping[str, Tensor]
-) -> WorkersChoice:
-    """Play a rollout here a few times, for nothing but its time, and return how many workers are worth it."""
-    costs = measure_costs(make_performer, payload, weights)
-    return choose_workers(costs, tasks=config.slots, cores=usable_cores(), most=config.slots)
-
-
 @dataclass(frozen=True, slots=True)
 class PoolMaker:
     """Starts the workers that settings ask for."""
@@ -120,8 +112,13 @@ class PoolMaker:
         """Start them; the payload and the weights are like those to come."""
         config, workers = self.config, self.config.workers
         if not isinstance(workers, int):
-            workers = choose_by_measurement(config, self.make_performer, payload, weights).workers
+            workers = self.choose(payload, weights).workers
             workers = max(workers, 1) if config.rollout_mode == "async" else workers
         if workers < 2 or self.can_move:
             return make_pool(config.engine, workers, self.make_performer)
         return PinnedPools(partial(make_pool, config.engine, 1, self.make_performer), workers)
+
+    def choose(self, payload: Plain, weights: Mapping[str, Tensor]) -> WorkersChoice:
+        """Play a rollout here a few times, for nothing but its time, and return how many workers are worth it."""
+        costs = measure_costs(self.make_performer, payload, weights)
+        return choose_workers(costs, tasks=self.config.slots, cores=usable_cores(), most=self.config.slots)

@@ -155,7 +155,7 @@ def test_a_failing_environment_raises_in_this_process_without_workers() -> None:
 
 
 def test_a_slot_that_failed_half_way_is_played_from_its_place_again() -> None:
-    gathering: Any = trainer_of("fragile", InlinePool, horizon=4).workload.collector._gathering
+    gathering: Any = trainer_of("fragile", InlinePool, horizon=4).workload.collector.gathering
     weights = fitting_policy(make_envs("plain", 1)).state_dict()
     played: list[Any] = []
     for kind in ("plain", "fragile"):
