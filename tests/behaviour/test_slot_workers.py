@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 import pytest
@@ -127,6 +128,19 @@ def test_a_killed_worker_takes_environments_that_cannot_be_saved_with_it() -> No
 
     assert trainer.loop.context.metrics["workers/begun_anew"] == 1.0
     assert trainer.loop.context.metrics["workers/deaths"] == 1.0
+
+
+@pytest.mark.faults
+def test_slow_environments_are_played_while_the_learner_learns() -> None:
+    def seconds_per_epoch(mode: Literal["exact", "async"]) -> float:
+        trainer = trainer_of("slow", partial(make_pool, "process", 2), slots=2, mode=mode, horizon=100)
+        ended: list[float] = []
+        trainer.add_hook(lambda ctx: time.sleep(0.15), name="slow learner", on="train_phase_start")
+        trainer.add_hook(lambda ctx: ended.append(time.perf_counter()), name="look", on="epoch_end")
+        trainer.train(100 * 2 * 10)
+        return (ended[-1] - ended[1]) / (len(ended) - 2)
+
+    assert seconds_per_epoch("async") < 0.9 * seconds_per_epoch("exact")
 
 
 @pytest.mark.faults

@@ -25,8 +25,13 @@ class SlotCollector(Collector):
     To the loop, its hooks and the losses it is as if the steps were taken here, one after the other.
 
     Args:
+        envs: As the learner sees them: ``SlotEnvs`` with their wrappers.
+        policy: Whose weights play.
+        experience: Where transitions go.
+        losses: Those that store something of their own are asked at each step.
+        generator: Gives each rollout the key of its random numbers.
+        segment_length: Steps after which a recurrent policy's memory is kept, for training.
         setup: Who plays the slots, and how.
-        others: As of ``Collector``.
     """
 
     def __init__(
