@@ -162,7 +162,6 @@ def test_a_recipe_is_measured_with_numbers_of_workers() -> None:
     ("arguments", "words"),
     [
         (("bench", "digits"), "plays no rollouts"),
-        (("bench", "cartpole", "slots=3"), "do not go into 3 slots evenly"),
         (("hoks",), 'Did you mean "hooks"'),
         (("train", "--sed", "3"), "Did you mean --seed"),
         (("train", "--seed", "many"), "many"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from hookloop.cli.tables import say, show_table, write_json
 from hookloop.cli.workloads import build_job
@@ -10,6 +10,9 @@ from hookloop.config.overrides import apply_overrides
 from hookloop.errors import ConfigError
 from hookloop.recipes import find_recipe, split_arguments
 from hookloop.rl.config import RolloutSettings
+
+if TYPE_CHECKING:
+    from hookloop.rl.slots import SlotCollector
 
 
 def bench(*recipe: str, workers: tuple[int, ...] = (0, 1, 2), seconds: float = 2.0, json: bool = False) -> None:
@@ -21,15 +24,15 @@ def bench(*recipe: str, workers: tuple[int, ...] = (0, 1, 2), seconds: float = 2
         seconds: How long to play with each.
         json: Print JSON.
     """
-    import torch
-
-    from hookloop.rl.slots import SlotCollector
-    from hookloop.rl.slots.speed import measure_steps_per_second, measured_choice
-
     name, overrides = split_arguments(recipe)
     settings = apply_overrides(find_recipe(name), overrides, what=f"the recipe {name!r}")
     if not isinstance(settings, RolloutSettings):
         raise ConfigError(f"The recipe {name!r} plays no rollouts; 'hookloop bench' is for those that do.")
+
+    import torch
+
+    from hookloop.rl.slots.speed import measure_steps_per_second, measured_choice
+
     torch.set_num_threads(1)
 
     def collector(count: int) -> SlotCollector:
