@@ -43,6 +43,7 @@ class ProcessPool:
     def __init__(self, make: MakePerformer, *, workers: int, settings: PoolSettings | None = None) -> None:
         if workers < 1:
             raise PoolUsageError(f"A pool of processes needs at least 1 worker, got {workers}; InlinePool has none.")
+        pickled = _pickled(make)
         self.workers = workers
         self._settings = settings or PoolSettings()
         self._admission = Admission()
@@ -54,10 +55,9 @@ class ProcessPool:
         self._writer: WeightsWriter | None = None
         self._selector = selectors.DefaultSelector()
         self._board = StatusBoard(workers)
-        pickled = _pickled(make)
         self._seats = [Seat(number, pickled, row) for number, row in enumerate(self._board.rows)]
         # The workers are dismissed at the end of the program, or of the pool, before multiprocessing waits for them.
-        self._finish = Finalize(self, _end, (self._seats, 0.0), exitpriority=10)
+        self._finish = Finalize(self, _end, (self._seats, 1.0), exitpriority=10)
         multiprocessing.get_context("forkserver").set_forkserver_preload([*PRELOADED, *_modules_of(make)])
         for seat in self._seats:
             self._start(seat)
@@ -122,7 +122,7 @@ class ProcessPool:
         )
 
     def close(self, deadline_seconds: float = 5.0) -> None:
-        """End the workers: idle ones at once, the others where they are."""
+        """End the workers, wherever they are; one that has not closed its performer by the deadline is killed."""
         if not self._finish.still_active():
             return
         self._finish.cancel()
@@ -159,6 +159,7 @@ class ProcessPool:
     def _send_task(self, seat: Seat, serial: int, parcel: memoryview) -> None:
         if not seat.is_taken:
             return  # it was buried when it was sent another
+        seat.sent_at = time.monotonic()
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # it has ended; then another gets the task
                 seat.channel.send(Kind.TASK, serial, [parcel])
@@ -229,7 +230,7 @@ class ProcessPool:
     def _replace(self, seat: Seat) -> None:
         for waited_for in (seat.channel, seat.sentinel):
             self._selector.unregister(waited_for)
-        seat.dismiss(is_busy=False)
+        seat.dismiss()
         seat.wait_until_left(time.monotonic() + 1.0)
         self._start(seat)
 
@@ -247,7 +248,11 @@ class ProcessPool:
     def _seconds_left(self, seat: Seat) -> float:
         phase, settings = seat.status.phase, self._settings
         limit = settings.start_seconds_limit if phase == Phase.STARTING else settings.task_seconds_limit
-        return float("inf") if limit is None or phase == Phase.WAITING else limit - seat.status.seconds
+        if limit is None or (phase == Phase.WAITING and not self._assignments.load(seat.number)):
+            return float("inf")
+        if phase == Phase.WAITING:  # although it was sent a task: it does not run at all
+            return limit - min(seat.status.seconds, time.monotonic() - seat.sent_at)
+        return limit - seat.status.seconds
 
     def _seconds_until_next_check(self) -> float:
         times = [self._seconds_left(seat) if seat.is_taken else seat.pause_seconds for seat in self._seats]
@@ -258,7 +263,7 @@ class ProcessPool:
 
 def _end(seats: list[Seat], deadline_seconds: float) -> None:
     for seat in seats:
-        seat.dismiss(is_busy=seat.status.phase != Phase.WAITING)
+        seat.dismiss()
     deadline = time.monotonic() + deadline_seconds
     for seat in seats:
         seat.wait_until_left(deadline)

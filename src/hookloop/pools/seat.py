@@ -35,6 +35,8 @@ class Seat:
         self.status = status
         self.results = 0
         """Of the worker that sits here now."""
+        self.sent_at = 0.0
+        """When it was sent something last."""
         self.last_words: tuple[int, str] | None = None
         """The task in which the worker raised, and its traceback."""
         self._make = make
@@ -91,6 +93,7 @@ class Seat:
         """Start a worker; False if that was not possible, and may be later."""
         context = multiprocessing.get_context("forkserver")
         self.results, self.last_words = 0, None
+        self.sent_at = time.monotonic()
         self.status.enter(Phase.STARTING)
         ours, theirs = socket.socketpair()
         process = context.Process(
@@ -135,11 +138,9 @@ class Seat:
         self.leave()
         return why
 
-    def dismiss(self, *, is_busy: bool) -> None:
-        """Ask the worker to end: it has no more tasks, or nobody wants the one it is at."""
-        if self._channel:
-            self._channel.close()
-        if self._process and is_busy:
+    def dismiss(self) -> None:
+        """Ask the worker to end, wherever it is; it closes its performer first."""
+        if self._process:
             self._process.terminate()
 
     def wait_until_left(self, deadline: float) -> None:
