@@ -144,6 +144,7 @@ def test_slow_environments_are_played_while_the_learner_learns() -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_a_hundred_kills_change_no_bit(workers: int) -> None:
     expected = trained(build_trainer(config(), seed=3), 35)
