@@ -70,11 +70,11 @@ def with_kills(workers: int, epochs: int, events: tuple[str, ...]) -> tuple[dict
 
 
 def test_two_workers_that_are_killed_train_the_bits_of_none() -> None:
-    expected = trained(build_trainer(config(), seed=3), 3)
+    expected = trained(build_trainer(config(), seed=3), 2)
 
-    found, kills, trainer = with_kills(2, 3, ("rollout_start",))
+    found, kills, trainer = with_kills(2, 2, ("rollout_start",))
 
-    assert kills == 2, "each epoch but the first, in which the pool is started"
+    assert kills == 1, "each epoch but the first, in which the pool is started"
     assert found == expected
     assert trainer.loop.context.metrics["workers/deaths"] == kills
 
@@ -94,6 +94,7 @@ def test_a_run_with_workers_goes_on_without_them_and_leaves_none_behind() -> Non
     )
 
 
+@pytest.mark.faults
 def test_an_environment_that_fails_in_every_worker_ends_the_run_with_its_seed() -> None:
     trainer = trainer_of("failing", partial(make_pool, "process", 1), slots=1)
 
@@ -107,6 +108,7 @@ def one_worker(make: Any) -> ProcessPool:
     return ProcessPool(make, workers=1)
 
 
+@pytest.mark.faults
 def test_a_killed_worker_takes_environments_that_cannot_be_saved_with_it() -> None:
     pools: list[ProcessPool] = []
 
