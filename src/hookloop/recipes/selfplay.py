@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hookloop.config.settings import CheckpointConfig
-from hookloop.rl.config import TrainerConfig
+from hookloop.rl.config import OptimizerConfig, TrainerConfig
 from hookloop.rl.values import Linear
 from hookloop.selfplay.config import GameConfig, LeagueConfig, NetworkConfig, SelfPlayConfig
 
@@ -51,15 +51,19 @@ def shogi() -> SelfPlayConfig:
         total_env_steps=5_000_000,
         game=GameConfig(name="shogi", num_envs=64, max_moves=512),
         network=NetworkConfig(kind="residual", blocks=3, channels=32),
-        ppo=PPOConfig(entropy_coefficient=0.01),
         trainer=TrainerConfig(
             horizon=32, update_epochs=1, num_minibatches=4, gamma=1.0, gae_lambda=0.9,
             optimizer=OptimizerConfig(learning_rate=1e-3),
         ),
-        checkpoints=_NO_BEST,
+        evaluation=LeagueConfig(schedule="every 100 epochs", games=32),
+        checkpoints=_BY_RATING,
     )  # fmt: skip
 
 
 def selfplay() -> SelfPlayConfig:
     """Play any game of OpenSpiel for two who see everything: game=NAME, such as game=othello."""
-    return SelfPlayConfig(game=GameConfig(name="connect_four"), checkpoints=_NO_BEST)
+    return SelfPlayConfig(
+        game=GameConfig(name="connect_four"),
+        evaluation=LeagueConfig(schedule="every 40 epochs"),
+        checkpoints=_BY_RATING,
+    )

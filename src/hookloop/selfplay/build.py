@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
 from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
+from hookloop.errors import ConfigError
 from hookloop.rl.losses import PPO
 from hookloop.rl.policies import MlpActorCritic, Policy
+from hookloop.rl.slots import RolloutPerformer, SlotSetup, envs_in_slot, make_setup
 from hookloop.rl.specs import DiscreteActions
-from hookloop.selfplay.config import NetworkConfig, SelfPlayConfig
+from hookloop.selfplay.collecting import GameCollector
+from hookloop.selfplay.config import GameConfig, NetworkConfig, SelfPlayConfig
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.network import BoardNetwork, WindowNetwork, move_planes
 from hookloop.selfplay.past_versions import PastVersions
+from hookloop.selfplay.slots import GameSlotEnvs
 from hookloop.selfplay.trainer import SelfPlayTrainer
 
 
@@ -35,15 +40,17 @@ def build_trainer(
         second_signal: What a second Ctrl-C does.
     """
     game = config.game
-    envs = GameEnvs(game.name, game.num_envs, max_moves=game.max_moves, opening_moves=game.opening_moves)
+    slots = None if config.workers is None else build_slots(config)
+    envs = make_games(game, game.num_envs if slots is None else 1)
     trainer = SelfPlayTrainer(
         policy=build_policy(config.network, envs, seed=derive_seed(seed, "policy")),
-        envs=envs,
+        envs=envs if slots is None else slots.envs,
         losses=[PPO(**config.ppo.model_dump(exclude={"kind"}))],
         config=config.trainer,
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,
+        slots=slots,
     )
     wanted = config.opponents
     num_games = math.ceil(wanted.share * game.num_envs)
@@ -54,6 +61,11 @@ def build_trainer(
         )  # fmt: skip
         trainer.play_against(past)
     return trainer
+
+
+def make_games(config: GameConfig, num_envs: int) -> GameEnvs:
+    """Make so many games as the settings say."""
+    return GameEnvs(config.name, num_envs, max_moves=config.max_moves, opening_moves=config.opening_moves)
 
 
 def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Policy:
@@ -80,3 +92,23 @@ def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Pol
         generator=generator,
     )
     return Policy(network, action, envs.observation)
+
+
+def build_slots(config: SelfPlayConfig) -> SlotSetup:
+    """Build what plays the games of a run as tasks."""
+    if config.rollout_mode == "async":
+        raise ConfigError(
+            "rollout_mode is 'async', but how old moves count now is not known for games, whose advantages have signs; "
+            "use rollout_mode=exact."
+        )
+    game, horizon = config.game, config.trainer.horizon
+    num_envs = envs_in_slot(config, game.num_envs)
+    make_performer = partial(
+        RolloutPerformer,
+        partial(make_games, game, num_envs),
+        partial(build_policy, config.network),
+        collector_type=GameCollector,
+        horizon=horizon,
+    )
+    envs = GameSlotEnvs(make_games(game, 1), num_envs=game.num_envs, slots=config.slots)
+    return make_setup(config, envs, make_performer, collector_type=GameCollector)

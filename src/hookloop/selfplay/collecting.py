@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hookloop.core import TrainingLoop, derive_seed
-from hookloop.rl.collector import Collector
+from hookloop.rl.collector import Collector, RolloutLoop
 from hookloop.rl.experience import Experience, ExperienceSpec
 from hookloop.rl.learner import Learner
 from hookloop.rl.specs import ArraySpec
@@ -37,7 +37,7 @@ class GameCollector(Collector):
         """Whether some moves are not the policy's own, and nothing is learned from them."""
         return self.opponents is not None
 
-    def collect(self, loop: TrainingLoop) -> None:
+    def collect(self, loop: RolloutLoop) -> None:
         """Play, and store the moves of both seats."""
         if self.opponents is not None:
             self.opponents.begin()
@@ -58,7 +58,12 @@ class GameCollector(Collector):
         """Return the values of the positions the next moves would be made in, as the first seat sees them."""
         return super().last_values() * torch.from_numpy(signs_of(self.games.seats))
 
-    def _act(self, step: int, loop: TrainingLoop) -> np.ndarray[Any, Any]:
+    @classmethod
+    def values_before(cls, experience: Experience, step: int) -> Tensor:
+        """Return what ``last_values`` would have been had the rollout ended before this step."""
+        return super().values_before(experience, step) * torch.from_numpy(signs_of(experience.arrays["seats"][step]))
+
+    def _act(self, step: int, loop: RolloutLoop) -> np.ndarray[Any, Any]:
         arrays = self.experience.arrays
         arrays["seats"][step] = self.games.seats
         actions = super()._act(step, loop)

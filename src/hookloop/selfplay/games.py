@@ -95,6 +95,10 @@ class GameEnvs(EnvArrays):
         self.episode_lengths[row] = 0
         self._begin(row)
 
+    def history(self, row: int) -> list[int] | None:
+        """Return the moves of a game so far; None once the games are closed."""
+        return self.states[row].history() if row < len(self.states) else None
+
     def close(self) -> None:
         """Forget the games."""
         self.states = []

@@ -7,11 +7,13 @@ from typing import ClassVar, NoReturn, cast
 from hookloop.errors import ConfigError, EvaluationError
 from hookloop.rl.collector import Collector
 from hookloop.rl.learner import Learner
+from hookloop.rl.slots import SlotCollector
 from hookloop.rl.trainer import Trainer
 from hookloop.rl.workload import RLWorkload
 from hookloop.selfplay.collecting import GameCollector, GameLearner, SelfPlayWorkload
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.past_versions import PastVersions
+from hookloop.selfplay.slots import GameSlotCollector
 from hookloop.selfplay.tally import Tally
 from hookloop.selfplay.watching import GameWatch
 
@@ -22,10 +24,11 @@ class SelfPlayTrainer(Trainer):
     collector_type: ClassVar[type[Collector]] = GameCollector
     learner_type: ClassVar[type[Learner]] = GameLearner
     workload_type: ClassVar[type[RLWorkload]] = SelfPlayWorkload
+    slot_collector_type: ClassVar[type[SlotCollector]] = GameSlotCollector
 
     @property
     def games(self) -> GameEnvs:
-        """The games that are played."""
+        """The games that are played; ``GameSlotEnvs`` if tasks play them."""
         return cast("GameEnvs", self.envs)
 
     @property
@@ -44,6 +47,10 @@ class SelfPlayTrainer(Trainer):
 
     def play_against(self, opponents: PastVersions) -> None:
         """Have past versions play in some of the games, from now on; before training, so that a resume finds them."""
+        if isinstance(self.workload.collector, GameSlotCollector):
+            raise ConfigError(
+                "Past versions do not travel to where tasks are played; train without workers, or without opponents."
+            )
         if self.state.clocks.env_steps:
             raise ConfigError("Past versions play from the beginning of a run; call play_against before train.")
         cast("GameCollector", self.workload.collector).opponents = opponents

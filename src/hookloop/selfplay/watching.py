@@ -6,6 +6,7 @@ from hookloop.boards import Board, GameView, Move, marked, read_board, seat_name
 from hookloop.rl.experience import Experience
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.library import Game
+from hookloop.selfplay.slots import GameSlotEnvs
 
 MOST_MOVES = 24
 """The latest moves that a view has."""
@@ -79,15 +80,15 @@ class GameWatch:
         row: Which game.
     """
 
-    def __init__(self, games: GameEnvs, experience: Experience | None = None, *, row: int = 0) -> None:
+    def __init__(self, games: GameEnvs | GameSlotEnvs, experience: Experience | None = None, *, row: int = 0) -> None:
         self._games, self._experience, self._row = games, experience, row
         self._record = GameRecord(games.game)
 
     def look(self) -> GameView:
         """Return the game as it is now."""
-        record, states = self._record, self._games.states
-        if self._row < len(states):  # there are none once the games are closed
-            record.follow(states[self._row].history())
+        record, history = self._record, self._games.history(self._row)
+        if history is not None:
+            record.follow(history)
         experience = self._experience
         return GameView(
             game=record.name,
