@@ -22,6 +22,7 @@ from hookloop.rl.envs import (
 )
 from hookloop.rl.losses import PPO, Kickstart, Loss
 from hookloop.rl.policies import Policy, make_policy
+from hookloop.rl.sharing import share_of
 from hookloop.rl.trainer import Trainer
 
 FindTeacher = Callable[[KickstartConfig], tuple[PolicyConfig, Mapping[str, Any]]]
@@ -38,13 +39,15 @@ def build_trainer(
     """Build everything a run needs; every random number in it follows from ``seed``.
 
     Args:
-        config: The settings.
+        config: The settings; of several learners each gets its share of the environments.
         hooks: What else should happen.
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
         find_teacher: Gives the network and the weights of a loss that has a teacher.
     """
-    envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
+    learners = hooks.ranks.world_size if isinstance(hooks, HookManager) else 1
+    env = config.env.model_copy(update={"num_envs": share_of(config.env.num_envs, learners)})
+    envs = build_envs(env, gamma=config.trainer.gamma, curriculum=config.curriculum)
     return Trainer(
         policy=build_policy(config.policy, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
@@ -54,7 +57,7 @@ def build_trainer(
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,
-        env=config.env,
+        env=env,
     )
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core import TrainingLoop
+from hookloop.core import Ranks, SingleProcess, TrainingLoop
 from hookloop.rl.envs import Envs, Episode, Move, WrappedEnvs
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec
 from hookloop.rl.losses.base import Loss, RolloutStep
 from hookloop.rl.policies import Policy
 from hookloop.rl.resting import RestingMemory, leaves
+from hookloop.rl.sharing import SharedRollout
 
 Plain = Any
 
@@ -33,6 +34,7 @@ class Collector:
         losses: Those that store something of their own are asked at each step.
         generator: The random stream of the actions.
         segment_length: Steps after which a recurrent policy's memory is kept, for training.
+        ranks: The learners of the run, each of which has environments of its own.
     """
 
     columns: ClassVar[ExperienceSpec] = {}
@@ -47,7 +49,9 @@ class Collector:
         *,
         generator: torch.Generator,
         segment_length: int = 1,
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks: Ranks = SingleProcess() if ranks is None else ranks
         self.envs = envs
         self.policy = policy
         self.experience = experience
@@ -69,6 +73,9 @@ class Collector:
         if self._noise is not None:
             self._noise.begin()
         finished: list[Episode] = []
+        others = None if self.ranks.world_size == 1 else SharedRollout(self.ranks, envs, loop)
+        # With fillers nobody knows how many steps of the others are real until all have met.
+        per_step = envs.num_envs * (1 if envs.has_fillers else self.ranks.world_size)
         with loop.rollout():
             for step in range(experience.horizon):
                 actions = self._act(step, loop)
@@ -79,11 +86,15 @@ class Collector:
                     # A return that is not finite would make every mean with it, and what is saved, the same.
                     ended = [episode for episode in envs.finished if math.isfinite(episode.return_)]
                     finished.extend(ended)
-                    self.recent.extend((episode.return_, episode.length) for episode in ended)
-                num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else envs.num_envs
+                    if others is None:
+                        self.recent.extend((episode.return_, episode.length) for episode in ended)
+                num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else per_step
                 loop.step(env_steps=num_steps, episodes=len(envs.finished))
                 if loop.state.stop_rollout:
                     break
+            if others is not None:
+                finished = others.meet(experience, finished)
+                self.recent.extend((episode.return_, episode.length) for episode in finished)
             loop.state.rollout_stats = dict(_episode_stats(finished))
 
     def take_over(self, moves: Sequence[Move]) -> None:
