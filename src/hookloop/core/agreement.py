@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from hookloop.core.ranks import Ranks
 from hookloop.core.state import StopRequest, TrainerState
+from hookloop.errors import RanksDifferError
 
 if TYPE_CHECKING:
     from hookloop.core.manager import HookManager
@@ -24,6 +27,18 @@ def agree(hooks: HookManager, state: TrainerState) -> None:
             state.requests.setdefault(what, asker)
     for what in list(state.requests):
         hooks.serve_request(what)
+
+
+def require_same(ranks: Ranks, facts: Mapping[str, str]) -> None:
+    """Refuse to begin where the processes are not about to do the same, and name what differs."""
+    told = ranks.gather(dict(facts))
+    for rank, found in enumerate(told):
+        for name, main in told[0].items():
+            if found.get(name) != main:
+                raise RanksDifferError(
+                    f"Rank {rank} has another {name} than main: {found.get(name)}, where main has {main}. Start all "
+                    "ranks with the same command and the same code."
+                )
 
 
 def _wishes(state: TrainerState) -> dict[str, Plain]:

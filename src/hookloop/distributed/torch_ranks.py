@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import PrefixStore, TCPStore  # pyright: ignore[reportPrivateImportUsage]  # documented
 
 from hookloop.errors import ConfigError, RankLostError
 
@@ -67,9 +68,9 @@ class TorchRanks:
         rests = [torch.empty_like(rest) for _ in told]
         with self._waiting():
             dist.all_gather(rests, rest)
-        parts = zip(told, rests, strict=True)
         return [
-            _decode(beginning + rest.numpy().tobytes()[: max(size - _ROOM, 0)]) for (size, beginning), rest in parts
+            _decode(beginning + rest.numpy().tobytes()[: max(size - _ROOM, 0)])
+            for (size, beginning), rest in zip(told, rests, strict=True)
         ]
 
     def average(self, tensor: Tensor) -> None:
@@ -99,11 +100,9 @@ def join_ranks(environment: dict[str, str] | None = None) -> TorchRanks:
     rank, world_size = int(found["RANK"]), int(found["WORLD_SIZE"])
     timeout = timedelta(seconds=_patience(found.get(TIMEOUT_VARIABLE)))
     is_server = found.get("TORCHELASTIC_USE_AGENT_STORE") != "True" and rank == 0
-    store = dist.TCPStore(found["MASTER_ADDR"], int(found["MASTER_PORT"]), world_size, is_server, timeout)
+    store = TCPStore(found["MASTER_ADDR"], int(found["MASTER_PORT"]), world_size, is_server, timeout)
     corner = f"hookloop/{found.get('TORCHELASTIC_RESTART_COUNT', '0')}"
-    dist.init_process_group(
-        "gloo", store=dist.PrefixStore(corner, store), rank=rank, world_size=world_size, timeout=timeout
-    )
+    dist.init_process_group("gloo", store=PrefixStore(corner, store), rank=rank, world_size=world_size, timeout=timeout)
     return TorchRanks(rank, world_size)
 
 

@@ -55,8 +55,8 @@ def require_same_world(state: Plain, world_size: int, where: str) -> None:
     if saved != world_size:
         start = "without torchrun" if saved == 1 else f"with torchrun --nproc-per-node {saved}"
         raise CheckpointError(
-            f"{where} was saved by a run of {saved} learners, and this one has {world_size}; a run goes on with as many "
-            f"as it began with: start it {start}."
+            f"{where} was saved by a run of {saved} learners, and this one has {world_size}; a run goes on with as "
+            f"many as it began with: start it {start}."
         )
 
 
