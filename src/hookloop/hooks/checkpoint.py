@@ -251,8 +251,9 @@ def _load(loop: TrainingLoop, state: Any, checkpoint: Checkpoint | None, *, stri
     except HookloopError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        where = "The checkpoint" if checkpoint is None else checkpoint.path
         raise CheckpointError(
-            f"{'The checkpoint' if checkpoint is None else checkpoint.path} is sound, but the state in it is none of this run ({type(error).__name__}: {error}). "
+            f"{where} is sound, but the state in it is none of this run ({type(error).__name__}: {error}). "
             "Resume with the settings and the code it was saved with."
         ) from error
 
