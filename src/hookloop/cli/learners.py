@@ -15,7 +15,7 @@ from hookloop.errors import ConfigError
 if TYPE_CHECKING:
     from hookloop.core import Ranks
 
-LAUNCHER_SECONDS = 10.0
+LAUNCHER_SECONDS = 3.0
 """How long a rank that has lost another one waits to be ended, so that the first to end is the one to be blamed."""
 
 
