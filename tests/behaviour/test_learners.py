@@ -27,9 +27,9 @@ RL = (
     "trainer.num_minibatches=2", "stop_at_return=null", "checkpoints.schedule=every 2 epochs", "--run", "mine",
 )  # fmt: skip
 SUPERVISED = (
-    "train", "charlm", "training.epochs=4", "model.layers=1", "model.width=16", "model.heads=2", "model.dropout=0.1",
-    "training.gradient_accumulation_steps=2", "training.save_every_steps=2", "training.validate_every_epochs=4",
-    "checkpoints.schedule=every 1 epochs", "data.block_size=8", "data.batches_per_epoch=7", "data.val_windows=4", "--run", "mine",
+    "train", "digits", "training.epochs=2", "model.channels=[2, 4]", "model.hidden=8", "training.batch_size=512",
+    "training.gradient_accumulation_steps=2", "training.save_every_steps=1", "checkpoints.schedule=every 1 epochs",
+    "--run", "mine",
 )  # fmt: skip
 QUIET = ("--display", "off")
 RESUME = ("train", "--resume", "mine", *QUIET)
@@ -51,7 +51,8 @@ def warm() -> None:
 
     def import_all() -> None:
         importlib.import_module("hookloop.distributed")
-        importlib.import_module("hookloop.supervised.datasets.charlm")
+        importlib.import_module("hookloop.supervised.build")
+        importlib.import_module("sklearn.datasets").load_digits()
 
     warm_up(import_all)
     torch.set_num_threads(1)
@@ -173,7 +174,7 @@ def test_a_supervised_run_that_a_killed_rank_ended_goes_on_with_the_same_bits(
         accumulate = GradientAccumulator.accumulate
 
         def accumulate_and_die(self: GradientAccumulator, *given: Any, **options: Any) -> bool:
-            if rank == 1 and self.steps == 6:
+            if rank == 1 and self.steps == 2:
                 os.kill(os.getpid(), signal.SIGKILL)
             return accumulate(self, *given, **options)
 
@@ -216,7 +217,7 @@ def test_settings_that_cannot_be_shared_are_refused_with_the_nearest_that_can(wa
     assert main.code() == 2
     assert "cannot be shared evenly by 2 learners; the nearest number that can is 8" in main.output
 
-    main, _ = learners("train", "charlm", "training.batch_size=5", *QUIET, cwd=tmp_path)
+    main, _ = learners("train", "digits", "training.batch_size=5", *QUIET, cwd=tmp_path)
     assert main.code() == 2
     assert "the nearest batch_size that can is 4" in main.output
 

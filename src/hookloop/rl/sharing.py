@@ -28,7 +28,9 @@ class SharedRollout:
         self._loop = loop
         self._env_steps, self._episodes = loop.clocks.env_steps, loop.clocks.episodes
         self._scales = scales_of(envs)
-        self._scales_before = [scale.state_dict() for scale in self._scales]
+        # In the first rollout what each has seen since its reset is news to the others, too.
+        known = self._scales if loop.clocks.epochs else [RunningStatistics(scale.mean.shape) for scale in self._scales]
+        self._scales_before = [scale.state_dict() for scale in known]
 
     def meet(self, experience: Experience, finished: Sequence[Episode]) -> list[Episode]:
         """Count what the others have done, scale alike from here on, and return the episodes of all ranks."""
