@@ -6,9 +6,12 @@ import itertools
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from hookloop.checkpoints.strict_json import parse_json
 from hookloop.cli.learners import end
@@ -17,6 +20,12 @@ from hookloop.core import Ranks
 from hookloop.storage.atomic import write_json
 from tests.faults.processes import Child, command, fork
 
+RL = (
+    "train", "cartpole", "total_env_steps=1500", "env.num_envs=8", "policy.hidden=[16, 16]", "trainer.horizon=16",
+    "trainer.num_minibatches=2", "stop_at_return=null", "checkpoints.schedule=every 2 epochs", "--run", "mine",
+)  # fmt: skip
+QUIET = ("--display", "off")
+RESUME = ("train", "--resume", "mine", *QUIET)
 _numbers = itertools.count()
 
 
@@ -89,3 +98,21 @@ def torchrun(*words: str, cwd: Path, extra: Mapping[str, str] | None = None) -> 
     launch = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port()))
     told = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1", **(extra or {})}
     return command(*launch, *words, output=cwd / f"torchrun-{next(_numbers)}.txt", cwd=cwd, environment=told)
+
+
+def await_some(is_there: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_there():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def processes_in(folder: Path) -> list[int]:
+    found: list[int] = []
+    for process in psutil.process_iter():
+        try:
+            if Path(process.cwd()) == folder and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except (psutil.AccessDenied, psutil.NoSuchProcess):
+            continue
+    return found

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
 
@@ -20,19 +19,24 @@ from hookloop.monitoring import read_beat
 from hookloop.supervised import Trainer, TrainingConfig
 from tests.faults.endings import Ending, ending, require_same
 from tests.faults.processes import warm_up
-from tests.ranks import finished, fork_ranks, learners, run_ranks, torchrun
-
-RL = (
-    "train", "cartpole", "total_env_steps=1500", "env.num_envs=8", "policy.hidden=[16, 16]", "trainer.horizon=16",
-    "trainer.num_minibatches=2", "stop_at_return=null", "checkpoints.schedule=every 2 epochs", "--run", "mine",
+from tests.ranks import (
+    QUIET,
+    RESUME,
+    RL,
+    await_some,
+    finished,
+    fork_ranks,
+    learners,
+    processes_in,
+    run_ranks,
+    torchrun,
 )  # fmt: skip
+
 SUPERVISED = (
     "train", "digits", "training.epochs=2", "model.channels=[2, 4]", "model.hidden=8", "training.batch_size=512",
     "training.gradient_accumulation_steps=2", "training.save_every_steps=1", "checkpoints.schedule=every 1 epochs",
     "--run", "mine",
 )  # fmt: skip
-QUIET = ("--display", "off")
-RESUME = ("train", "--resume", "mine", *QUIET)
 
 
 def end_of(cwd: Path) -> Ending:
@@ -265,21 +269,3 @@ def _resume() -> None:
     from hookloop.cli.main import run
 
     end(run(list(RESUME)))
-
-
-def await_some(is_there: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_there():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def processes_in(folder: Path) -> list[int]:
-    found: list[int] = []
-    for process in psutil.process_iter():
-        try:
-            if Path(process.cwd()) == folder and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except (psutil.AccessDenied, psutil.NoSuchProcess):
-            continue
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from hookloop.errors import ConfigError
 if TYPE_CHECKING:
     from hookloop.core import Ranks
 
+_PR_SET_PDEATHSIG = 1
 LAUNCHER_SECONDS = 3.0
 """How long a rank that has lost another one waits to be ended, so that the first to end is the one to be blamed."""
 
@@ -42,7 +44,7 @@ def learners(command: Mapping[str, object]) -> Generator[Ranks]:
     from hookloop.core.agreement import require_same
     from hookloop.distributed import join_ranks, leave_ranks
 
-    torch.set_num_threads(1)
+    _end_with_the_launcher()
     ranks = join_ranks()
     require_same(ranks, {"hookloop": __version__, "torch": torch.__version__, **_texts(command)})
     yield ranks
@@ -78,6 +80,12 @@ def end(code: int) -> NoReturn:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _end_with_the_launcher() -> None:
+    """Have the system ask this process to end, as Ctrl-C does, if torchrun is killed: nobody else would."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _texts(command: Mapping[str, object]) -> dict[str, str]:
