@@ -79,6 +79,14 @@ class WorkloadError(HookloopError, RuntimeError):
     """A workload did something the loop's contract rules out."""
 
 
+class RankLostError(HookloopError, RuntimeError):
+    """Another process of the run has ended, or does not answer."""
+
+
+class RanksDifferError(HookloopError, RuntimeError):
+    """The processes of a run are not doing the same: other settings, other code, or other weights."""
+
+
 class ConfigError(HookloopError, ValueError):
     """A configuration file or mapping is not valid."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hookloop.checkpoints import CheckpointStore
 from hookloop.cli.main import run
+from hookloop.core import HookManager
 from hookloop.rl import build
 from tests.faults.endings import Ending, ending
 from tests.faults.processes import Child, fork
@@ -85,7 +86,8 @@ class Gate:
 def _add_to_every_trainer(hook: object) -> None:
     made = build.build_trainer
 
-    def build_with_hook(*arguments: object, hooks: tuple[object, ...] = (), **options: object) -> object:
-        return made(*arguments, hooks=[*hooks, hook], **options)
+    def build_with_hook(*arguments: object, hooks: HookManager, **options: object) -> object:
+        hooks.add(hook)
+        return made(*arguments, hooks=hooks, **options)
 
     build.build_trainer = build_with_hook  # in a forked child, which trains once and ends

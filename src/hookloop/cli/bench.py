@@ -31,12 +31,13 @@ def bench(*recipe: str, workers: tuple[int, ...] = (0, 1, 2), seconds: float = 2
 
     import torch
 
+    from hookloop.core import HookManager
     from hookloop.rl.slots.speed import measure_steps_per_second, measured_choice
 
     torch.set_num_threads(1)
 
     def collector(count: int) -> SlotCollector:
-        job = build_job(settings.model_copy(update={"workers": count}), hooks=(), seed=0)
+        job = build_job(settings.model_copy(update={"workers": count}), hooks=HookManager(), seed=0)
         return cast("SlotCollector", job.trainer.workload.collector)
 
     speeds = {count: measure_steps_per_second(collector(count), seconds=seconds) for count in workers}

@@ -12,12 +12,14 @@ from rich.console import Console
 
 from hookloop import __version__
 from hookloop.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_LOCKED, EXIT_MISSING_EXTRA, EXIT_USAGE
+from hookloop.cli.learners import await_the_end, end, who
 from hookloop.errors import (
     CheckpointWriteError,
     DamagedCheckpointError,
     HookloopError,
     MissingExtraError,
     NonFiniteError,
+    RankLostError,
     RunLockedError,
 )
 
@@ -57,7 +59,7 @@ app.command("hookloop.cli.doctor:doctor", help="Check what is installed and say 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    end(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -75,6 +77,10 @@ def run(arguments: Sequence[str]) -> int:
     except RunLockedError as error:
         _complain(notes, error)
         return EXIT_LOCKED
+    except RankLostError as error:
+        _complain(notes, error)
+        await_the_end()
+        return EXIT_FAILED
     except (DamagedCheckpointError, CheckpointWriteError, NonFiniteError) as error:
         _complain(notes, error)
         return EXIT_FAILED
@@ -93,6 +99,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _complain(notes: Console, error: Exception) -> None:
-    notes.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    notes.print(f"error: {who()}{error}", style="red", markup=False, highlight=False, soft_wrap=True)
     for note in getattr(error, "__notes__", ()):
         notes.print(f"       {note}", markup=False, highlight=False, soft_wrap=True)

@@ -36,6 +36,8 @@ class RunConfig:
     settings: dict[str, Plain]
     workload: str = "rl"
     """What kind of run it is: which settings it has."""
+    learners: int = 1
+    """How many processes train it."""
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     changes: list[dict[str, Plain]] = field(default_factory=list[dict[str, Plain]])
     """What was changed when the run was resumed: the setting, its values before and after, and from which step on."""
@@ -59,7 +61,9 @@ class RunConfig:
     def sha256(self) -> str:
         """The hash of everything that decides the bits."""
         settings = {name: value for name, value in self.settings.items() if name not in RunSettings.model_fields}
-        decisive = {"seed": self.seed, "settings": settings}
+        decisive: dict[str, Plain] = {"seed": self.seed, "settings": settings}
+        if self.learners > 1:
+            decisive["learners"] = self.learners
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
@@ -135,6 +139,7 @@ class RunFolder:
         expected = {each.name for each in fields(RunConfig)}
         if isinstance(read, dict):
             read.setdefault("workload", "rl")  # runs of before there were others
+            read.setdefault("learners", 1)
         is_ours = isinstance(read, dict) and set(read) == expected and read["version"] == RUN_VERSION
         if not is_ours or not isinstance(read["settings"], dict):
             raise ConfigError(f"{file} was not written by this hookloop: it should hold {', '.join(sorted(expected))}.")

@@ -36,6 +36,13 @@ def run_hooks(
     ]
 
 
+def resolved(display: Display) -> Display:
+    """Return what ``auto`` means here."""
+    from hookloop.display import can_draw
+
+    return display if display != "auto" else "live" if can_draw() else "plain"
+
+
 def _watching(folder: RunFolder, config: RunConfig, settings: RunSettings, display: Display) -> object:
     from hookloop.hooks import MetricsHook, TrackerHook
     from hookloop.stats import StatsClient
@@ -87,11 +94,10 @@ def _saving(
 
 
 def _progress(display: Display, folder: RunFolder, config: RunConfig) -> object | None:
-    from hookloop.display import can_draw
     from hookloop.hooks import DisplayHook, ProgressHook
 
     total, clock = config.goal
-    if display == "live" or (display == "auto" and can_draw()):
+    if resolved(display) == "live":
         return DisplayHook(total, clock, run=folder.name, recipe=config.recipe, device="cpu")
     if display == "off":
         return None

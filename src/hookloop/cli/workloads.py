@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -27,6 +27,9 @@ SETTINGS = {
     "supervised": "hookloop.supervised.config:SupervisedConfig",
     "selfplay": "hookloop.selfplay.config:SelfPlayConfig",
 }
+
+
+SHARED_BY_LEARNERS = ("rl", "supervised")
 
 
 class Result(Protocol):
@@ -92,8 +95,14 @@ def saves_within_epochs(settings: RunSettings) -> str | None:
     return None if steps is None else f"every {steps} optimizer_steps"
 
 
-def build_job(settings: RunSettings, *, hooks: Sequence[object], seed: int) -> Job:
+def build_job(settings: RunSettings, *, hooks: HookManager, seed: int) -> Job:
     """Build everything a run needs. Imports torch."""
+    learners = hooks.ranks.world_size
+    if learners > 1 and settings.workload not in SHARED_BY_LEARNERS:
+        raise ConfigError(
+            f"A run of the kind {settings.workload!r} is trained by one process, not by {learners}; start it without "
+            f"torchrun. Several can train: {', '.join(SHARED_BY_LEARNERS)}."
+        )
     return _BUILD[settings.workload](settings, hooks=hooks, seed=seed)
 
 
@@ -117,7 +126,7 @@ def _rl_hooks(settings: RLConfig, folder: RunFolder) -> list[object]:
     return [*hooks, *evaluation_hooks(wanted, replays=replays, open_tasks=lambda: EvaluationTasks(stats_url))]
 
 
-def _rl_job(settings: RLConfig, *, hooks: Sequence[object], seed: int) -> Job:
+def _rl_job(settings: RLConfig, *, hooks: HookManager, seed: int) -> Job:
     from hookloop.rl.build import build_trainer
 
     trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit", find_teacher=find_teacher)
@@ -139,7 +148,7 @@ def _supervised_hooks(settings: SupervisedConfig, folder: RunFolder) -> list[obj
     return [EarlyStoppingHook(settings.patience, metric=wanted.monitor, mode=wanted.mode), MemoryAdviceHook()]
 
 
-def _supervised_job(settings: SupervisedConfig, *, hooks: Sequence[object], seed: int) -> Job:
+def _supervised_job(settings: SupervisedConfig, *, hooks: HookManager, seed: int) -> Job:
     from hookloop.supervised.build import build_trainer
 
     if settings.training.checkpoint_dir is not None:
@@ -177,7 +186,7 @@ def _selfplay_hooks(settings: SelfPlayConfig, folder: RunFolder) -> list[object]
     return hooks
 
 
-def _selfplay_job(settings: SelfPlayConfig, *, hooks: Sequence[object], seed: int) -> Job:
+def _selfplay_job(settings: SelfPlayConfig, *, hooks: HookManager, seed: int) -> Job:
     from hookloop.selfplay.build import build_trainer
 
     trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit")

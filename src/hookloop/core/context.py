@@ -144,8 +144,8 @@ class HookContext:
     def request(self, what: str) -> None:
         """Make the hooks that serve ``what`` due once, at their next event, whatever their schedule says."""
         self.state.requests.setdefault(what, self.hook or "workload")
-        if self._manager is not None:
-            self._manager.serve_request(what)
+        if self._manager is not None and self._manager.ranks.world_size == 1:
+            self._manager.serve_request(what)  # among several ranks, once all know of it
 
     def request_checkpoint(self) -> None:
         """Ask for a checkpoint at the end of this epoch."""
@@ -161,7 +161,12 @@ class HookContext:
             self._manager.note_failure(error)
 
     def request_skip(self) -> None:
-        """Ask that the coming optimizer step is not taken; ``gradients`` is the last event to ask at."""
+        """Ask that the coming optimizer step is not taken; ``gradients`` is the last event to ask at.
+
+        Among several ranks a hook of ``ranks="all"`` may ask: all see the same gradients, and decide alike.
+        """
+        if self._manager is not None:
+            self._manager.require_everywhere(self.hook)
         self.state.skip_optimizer_step = True
 
     def log(self, metrics: Mapping[str, Live]) -> None:

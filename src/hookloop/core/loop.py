@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from hookloop.core.agreement import agree
 from hookloop.core.context import HookContext
 from hookloop.core.costs import HookCost
 from hookloop.core.global_random import load_global_random, save_global_random
@@ -141,8 +142,7 @@ class TrainingLoop:
                 self._request_stop_by_signal()
             elif self.hooks.ranks.world_size == 1:
                 return False  # asked after every batch, this is what it costs
-        asked = self.hooks.ranks.gather(self.state.stop)
-        self.state.stop = next((stop for stop in asked if stop is not None), None)
+        self._agree()
         return self.state.stop is not None
 
     def state_dict(self) -> dict[str, Plain]:
@@ -328,6 +328,7 @@ class TrainingLoop:
                 return self._leave()
             self.clocks.epochs += 1
             self.clocks.refresh_seconds()
+            self._agree()
             self.emit.epoch_end(self.context)
             self._tidy_up()
         return "completed"
@@ -336,6 +337,10 @@ class TrainingLoop:
         self.emit.stop_requested(self.context)
         assert self.state.stop is not None
         return "interrupted" if self.state.stop.by == BY_SIGNAL else "stopped"
+
+    def _agree(self) -> None:
+        if self.hooks.ranks.world_size > 1:
+            agree(self.hooks, self.state)
 
     def _tidy_up(self) -> None:
         self.hooks.check_budgets()

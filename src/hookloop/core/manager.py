@@ -19,7 +19,7 @@ from hookloop.core.ranks import Ranks, SingleProcess
 from hookloop.core.roster import Roster
 from hookloop.core.switchboard import Switchboard
 from hookloop.core.timeline import Timeline, foresee
-from hookloop.errors import OrderError, RegistrationError, UnknownNameError
+from hookloop.errors import OrderError, RegistrationError, UnknownNameError, WorkloadError
 
 Plain = Any
 
@@ -252,6 +252,15 @@ class HookManager:
             if not any(what in entry.options.serves for entry in self._roster.entries.values()):
                 log.warning("%r asked for %r, which no hook serves", asker, what)
 
+    def require_everywhere(self, name: str) -> None:
+        """Refuse that a hook decides on main alone what all ranks have to do at once."""
+        entry = self._roster.entries.get(name)
+        if self.ranks.world_size > 1 and entry is not None and entry.options.ranks != "all":
+            raise WorkloadError(
+                f"Hook {name!r} asks to leave a step out, but runs on main alone, and the other ranks would take it; "
+                "register it with ranks='all': every rank sees the same gradients."
+            )
+
     def note_failure(self, error: Exception) -> None:
         """Count and tell of an error that the running hook has dealt with itself."""
         self._board.note_failure(error, self.context)
@@ -288,8 +297,8 @@ class HookManager:
 
     @property
     def has_reporter(self) -> bool:
-        """Whether a hook takes the logged metrics; without one they are dropped after each epoch."""
-        return any(entry.options.stage == "report" for entry in self._roster.entries.values())
+        """Whether a hook takes the logged metrics on this rank; without one they are dropped after each epoch."""
+        return any(e.options.stage == "report" and self._board.is_live(e) for e in self._roster.entries.values())
 
     def timeline(self, epochs: int, per_epoch: Mapping[str, float] | None = None) -> Timeline:
         """Return what would fire in the next epochs, in which order and why, without running anything.
@@ -358,10 +367,10 @@ class HookManager:
         self._board.announce()
 
     def _require_same_plan(self) -> None:
-        plans = self.ranks.gather(tuple(self.order()))
+        plans = self.ranks.gather(self.order())
         for rank, plan in enumerate(plans):
             if plan != plans[0]:
                 raise OrderError(
-                    f"Rank {rank} has the hooks {list(plan)}, main has {list(plans[0])}; register the same hooks on "
+                    f"Rank {rank} has the hooks {plan}, main has {plans[0]}; register the same hooks on "
                     "all ranks (those for main alone with ranks='main')."
                 )

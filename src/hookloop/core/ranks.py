@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+Tensor = Any  # of torch; the core never looks inside
 
 
 class Ranks(Protocol):
-    """The processes of one run. Every rank calls ``broadcast`` and ``gather`` at the same points."""
+    """The processes of one run. Every rank calls ``broadcast``, ``gather`` and ``average`` at the same points.
+
+    Values are plain data as JSON knows them, or bytes.
+    """
 
     @property
     def rank(self) -> int:
@@ -28,6 +32,10 @@ class Ranks(Protocol):
         """Return the values of all ranks, in their order, on every rank."""
         ...
 
+    def average(self, tensor: Tensor) -> None:
+        """Replace a tensor, in place, by its mean over all ranks: the same bits on every rank."""
+        ...
+
 
 class SingleProcess:
     """A run of one process: it is main, and decides alone."""
@@ -42,3 +50,6 @@ class SingleProcess:
     def gather(self, value: T) -> list[T]:
         """Return the value, alone."""
         return [value]
+
+    def average(self, tensor: Tensor) -> None:
+        """Leave the tensor as it is: it is the mean of one."""

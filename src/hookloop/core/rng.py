@@ -12,6 +12,11 @@ def derive_seed(seed: int, *names: object) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
+def rank_seed(seed: int, rank: int) -> int:
+    """Return the root of one rank's own randomness; main's is the run's, as if it were alone."""
+    return seed if rank == 0 else derive_seed(seed, "rank", rank)
+
+
 def stream(seed: int, *names: object) -> random.Random:
     """Return a fresh generator of the stream called ``names``."""
     return random.Random(derive_seed(seed, *names))

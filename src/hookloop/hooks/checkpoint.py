@@ -14,6 +14,7 @@ from hookloop.checkpoints.publishing import Publisher, Sink
 from hookloop.core import Always, CompositeHook, Every, HookContext, Schedule, TrainingLoop
 from hookloop.core.schedule_text import as_schedule
 from hookloop.errors import CheckpointError, CheckpointWriteError, HookloopError, RegistrationError
+from hookloop.hooks.rank_states import require_same_world, share_state, whole_state
 
 log = logging.getLogger("hookloop.hooks.checkpoint")
 
@@ -62,9 +63,13 @@ class CheckpointHook(CompositeHook):
 
 
 class SaveHook:
-    """Saves the run, and goes on from what was saved."""
+    """Saves the run, and goes on from what was saved.
+
+    Every rank takes part and gives what it has of its own; main alone reads and writes.
+    """
 
     name = "save"
+    ranks = "all"
     stage = "checkpoint"
     serves = ("checkpoint",)
     saved = ("failed_in_a_row",)
@@ -81,26 +86,42 @@ class SaveHook:
 
     def on_restore(self, ctx: HookContext) -> None:
         """Go on from a checkpoint, if asked to; never write into the folder of another run by accident."""
-        ctx.services["checkpoints"] = self._manager
+        loop = _loop_of(ctx)
+        ranks, restored = loop.hooks.ranks, None
+        if ranks.rank == 0:
+            ctx.services["checkpoints"] = self._manager
+            restored = self._find(ranks.world_size)
+        state = share_state(ranks, None if restored is None else restored[1], _parts(loop))
+        if state is None:
+            return
+        checkpoint = None if restored is None else restored[0]
+        _load(loop, state, checkpoint, strict=self._is_strict)
+        if checkpoint is not None:
+            _tell_of_restore(checkpoint)
+        is_foreign = checkpoint is not None and not self._manager.is_ours(checkpoint)
+        if ranks.broadcast(is_foreign):
+            self._save(ctx, "periodic")  # from now on the run can do without what it came from
+
+    def _find(self, world_size: int) -> tuple[Checkpoint, Any] | None:
+        """Return what to go on from, if asked to and if there is something."""
         self._manager.open()
         if self._resume is not None:
             restored = self._manager.restore(self._resume)
             if restored is not None:
-                checkpoint, state = restored
-                _load(_loop_of(ctx), state, checkpoint, strict=self._is_strict)
-                _tell_of_restore(checkpoint)
-                if not self._manager.is_ours(checkpoint):
-                    self._save(ctx, "periodic")  # from now on the run can do without what it came from
-        elif self._manager.store.names():
+                require_same_world(restored[1], world_size, str(restored[0].path))
+            return restored
+        if self._manager.store.names():
             raise CheckpointError(
                 f"{self._manager.folder} holds the checkpoints of an earlier run; "
                 "go on with it (resume=True), or choose another folder."
             )
+        return None
 
     def on_training_start(self, ctx: HookContext) -> None:
         """Get hold of the memory for snapshots while the first epoch is trained."""
         loop = _loop_of(ctx)
-        self._manager.reserve(loop.state_dict(), parts=_parts(loop))
+        if loop.hooks.ranks.rank == 0:
+            self._manager.reserve(loop.state_dict(), parts=_parts(loop))
 
     def on_epoch_start(self, ctx: HookContext) -> None:
         """Tell of checkpoints that have become durable meanwhile."""
@@ -121,17 +142,23 @@ class SaveHook:
 
     def on_close(self, ctx: HookContext) -> None:
         """Wait for the writer and release the run's lock."""
-        ctx.services.pop("checkpoints", None)
-        self._manager.close()
+        if _loop_of(ctx).hooks.ranks.rank == 0:
+            ctx.services.pop("checkpoints", None)
+            self._manager.close()
 
     def _save(self, ctx: HookContext, kind: Kind) -> None:
         loop = _loop_of(ctx)
+        state = whole_state(loop, _parts(loop))
+        if state is None:
+            return
         try:
-            self._manager.save(loop.state_dict(), _describe(ctx, kind), parts=_parts(loop))
+            self._manager.save(state, _describe(ctx, kind), parts=_parts(loop))
         except CheckpointWriteError as error:
             self._tolerate(error, ctx, is_last=kind != "periodic")
 
     def _deliver(self, ctx: HookContext, *, wait: bool = False, is_last: bool = False) -> None:
+        if _loop_of(ctx).hooks.ranks.rank != 0:
+            return
         try:
             durable = self._manager.collect(wait=wait)
         except CheckpointWriteError as error:
@@ -218,14 +245,15 @@ def _loop_of(ctx: HookContext) -> TrainingLoop:
     return ctx.loop
 
 
-def _load(loop: TrainingLoop, state: Any, checkpoint: Checkpoint, *, strict: bool) -> None:
+def _load(loop: TrainingLoop, state: Any, checkpoint: Checkpoint | None, *, strict: bool) -> None:
     try:
         loop.load_state_dict(state, strict=strict)
     except HookloopError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        where = "The checkpoint" if checkpoint is None else checkpoint.path
         raise CheckpointError(
-            f"{checkpoint.path} is sound, but the state in it is none of this run ({type(error).__name__}: {error}). "
+            f"{where} is sound, but the state in it is none of this run ({type(error).__name__}: {error}). "
             "Resume with the settings and the code it was saved with."
         ) from error
 

@@ -69,6 +69,10 @@ class NanGuardHook:
 
     def on_training_start(self, ctx: HookContext) -> None:
         """Keep the weights the run begins with; if they are broken already there is nothing to go back to."""
+        if self.policy == "roll-back" and ctx.loop is not None and ctx.loop.hooks.ranks.world_size > 1:
+            raise RegistrationError(
+                "A NaN guard rolls back in a run of one process; with several learners take 'stop' or 'skip'."
+            )
         broken = self._broken_weights(ctx)
         if broken:
             raise NonFiniteError(
@@ -102,7 +106,7 @@ class NanGuardHook:
             gauge = finite.read_step_gauge(ctx.model, ctx.optimizer, loss)
         else:
             gauge = finite.read_gauge((), loss)
-        broken = self._agreed("" if math.isfinite(gauge) else self._broken_step(loss, ctx), ctx)
+        broken = "" if math.isfinite(gauge) else self._broken_step(loss, ctx)
         if not broken and not self.is_epoch_lost:
             self.skipped_steps_in_a_row = 0
             return None
@@ -113,7 +117,7 @@ class NanGuardHook:
 
     def on_train_phase_end(self, ctx: HookContext) -> dict[str, int] | None:
         """Look at the weights; keep them if they are fine, else put the last good ones back."""
-        broken = self._agreed(self._broken_weights(ctx), ctx)
+        broken = self._broken_weights(ctx)
         if broken:
             return self._put_back_weights(broken, ctx)
         self._keep_weights(ctx)
@@ -164,7 +168,10 @@ class NanGuardHook:
         return "" if math.isfinite(gauge) else finite.broken_columns(experience, names)
 
     def _agreed(self, broken: str, ctx: HookContext) -> str:
-        """Return what the first rank that found something found: all must do the same."""
+        """Return what the first rank that found something in its own data found: all must do the same.
+
+        Gradients, loss and weights need no such exchange: they are the same on all ranks.
+        """
         if ctx.loop is None or ctx.loop.hooks.ranks.world_size == 1:
             return broken
         return next(filter(None, ctx.loop.hooks.ranks.gather(broken)), "")
@@ -172,7 +179,7 @@ class NanGuardHook:
     # What is done about it
 
     def _give_up_step(self, broken: str, ctx: HookContext) -> dict[str, int] | None:
-        weights = self._agreed(self._broken_weights(ctx), ctx)
+        weights = self._broken_weights(ctx)
         if weights:  # the cause: without them no later step of this epoch could be any better
             return self._put_back_weights(weights, ctx)
         if self.policy != "skip":

@@ -23,6 +23,7 @@ from hookloop.rl.envs import (
 )
 from hookloop.rl.losses import PPO, Kickstart, Loss
 from hookloop.rl.policies import Policy, make_policy
+from hookloop.rl.sharing import share_of
 from hookloop.rl.slots import RolloutPerformer, SlotEnvs, SlotSetup, can_be_saved, envs_in_slot, make_setup
 from hookloop.rl.trainer import Trainer
 
@@ -41,19 +42,21 @@ def build_trainer(
     """Build everything a run needs; every random number in it follows from ``seed``.
 
     Args:
-        config: The settings.
+        config: The settings; of several learners each gets its share of the environments.
         hooks: What else should happen.
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
         find_teacher: Gives the network and the weights of a loss that has a teacher.
         slots: Who plays the rollouts as tasks; by default the settings say it.
     """
+    learners = hooks.ranks.world_size if isinstance(hooks, HookManager) else 1
+    env = config.env.model_copy(update={"num_envs": share_of(config.env.num_envs, learners)})
     if slots is None and config.workers is not None:
         slots = build_slots(config)
     if slots is None:
-        envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
+        envs = build_envs(env, gamma=config.trainer.gamma, curriculum=config.curriculum)
     else:
-        envs = scaled_envs(config.env, slots.envs, gamma=config.trainer.gamma)
+        envs = scaled_envs(env, slots.envs, gamma=config.trainer.gamma)
     return Trainer(
         policy=build_policy(config.policy, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
@@ -63,7 +66,7 @@ def build_trainer(
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,
-        env=config.env,
+        env=env,
         slots=slots,
     )
 

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core import TrainerState
+from hookloop.core import Ranks, SingleProcess, TrainerState
 from hookloop.rl.envs import Envs, Episode, Move, WrappedEnvs
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec
 from hookloop.rl.losses.base import Loss, RolloutStep
 from hookloop.rl.policies import Policy
 from hookloop.rl.resting import RestingMemory, leaves
+from hookloop.rl.sharing import SharedRollout
 
 Plain = Any
 
@@ -51,6 +52,7 @@ class Collector:
         losses: Those that store something of their own are asked at each step.
         generator: The random stream of the actions.
         segment_length: Steps after which a recurrent policy's memory is kept, for training.
+        ranks: The learners of the run, each of which has environments of its own.
     """
 
     columns: ClassVar[ExperienceSpec] = {}
@@ -65,7 +67,9 @@ class Collector:
         *,
         generator: torch.Generator,
         segment_length: int = 1,
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks: Ranks = SingleProcess() if ranks is None else ranks
         self.envs = envs
         self.policy = policy
         self.experience = experience
@@ -102,6 +106,9 @@ class Collector:
         if self._noise is not None:
             self._noise.begin()
         finished: list[Episode] = []
+        others = None if self.ranks.world_size == 1 else SharedRollout(self.ranks, envs, loop.state.clocks)
+        # With fillers nobody knows how many steps of the others are real until all have met.
+        per_step = envs.num_envs * (1 if envs.has_fillers else self.ranks.world_size)
         with loop.rollout():
             for step in range(experience.horizon):
                 actions = self._act(step, loop)
@@ -109,11 +116,14 @@ class Collector:
                 self._store(step)
                 experience.steps = step + 1
                 if envs.finished:
-                    finished.extend(self._note(envs.finished))
-                num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else envs.num_envs
+                    ended = with_finite_returns(envs.finished)
+                    finished.extend(self._note(ended) if others is None else ended)
+                num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else per_step
                 loop.step(env_steps=num_steps, episodes=len(envs.finished))
                 if loop.state.stop_rollout:
                     break
+            if others is not None:
+                finished = self._note(others.meet(experience, finished))
             loop.state.rollout_stats = dict(episode_stats(finished))
 
     def take_over(self, moves: Sequence[Move]) -> None:
@@ -183,12 +193,10 @@ class Collector:
         if self._noise is not None:
             self._noise.load_state_dict(saved["noise"])
 
-    def _note(self, finished: Sequence[Episode]) -> list[Episode]:
-        """Keep the figures of finished episodes, and return those that count."""
-        # A return that is not finite would make every mean with it, and what is saved, the same.
-        ended = [episode for episode in finished if math.isfinite(episode.return_)]
-        self.recent.extend((episode.return_, episode.length) for episode in ended)
-        return ended
+    def _note(self, finished: list[Episode]) -> list[Episode]:
+        """Keep the figures of finished episodes, and return them."""
+        self.recent.extend((episode.return_, episode.length) for episode in finished)
+        return finished
 
     def _act(self, step: int, loop: RolloutLoop) -> np.ndarray[Any, Any]:
         experience, envs = self.experience, self.envs
@@ -256,6 +264,11 @@ class Collector:
 
 def _stores(loss: Loss) -> bool:
     return type(loss).run_rollout is not Loss.run_rollout or type(loss).rollout is not Loss.rollout
+
+
+def with_finite_returns(episodes: Sequence[Episode]) -> list[Episode]:
+    """Return the episodes that count: another would make every mean with it, and what is saved, not finite either."""
+    return [episode for episode in episodes if math.isfinite(episode.return_)]
 
 
 def episode_stats(episodes: list[Episode]) -> dict[str, list[float]]:

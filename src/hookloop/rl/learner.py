@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core import TrainerState, TrainingLoop
+from hookloop.core import Ranks, SingleProcess, TrainerState, TrainingLoop
 from hookloop.rl.advantages import estimate_advantages
 from hookloop.rl.experience import Experience
 from hookloop.rl.losses.base import Loss, SharedLossData
@@ -33,6 +33,7 @@ class Learner:
         gamma: The discount.
         gae_lambda: The decay of the advantage's sum.
         accumulate_minibatches: Minibatches per optimizer step.
+        ranks: The learners of the run, which step along the mean of their gradients.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class Learner:
         gamma: float,
         gae_lambda: float,
         accumulate_minibatches: int = 1,
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks: Ranks = SingleProcess() if ranks is None else ranks
         self.policy = policy
         self.losses = list(losses)
         self.optimizer = optimizer
@@ -59,6 +62,7 @@ class Learner:
         self.accumulate_minibatches = accumulate_minibatches
         self._waiting = 0  # minibatches whose gradients have not been stepped along yet
         self._waiting_loss: Tensor | None = None
+        self._have_agreed_to_end = False
 
     def estimate(self, experience: Experience, last_values: Tensor) -> None:
         """Write advantages and returns into the experience."""
@@ -82,11 +86,11 @@ class Learner:
         """Optimise on what was collected and return the mean statistics of every loss."""
         with loop.train_phase():
             for _ in range(self.update_epochs):
-                if loop.state.stop_update_epoch:
+                if self._is_over(loop.state):
                     break
                 for minibatch in self.sampler.passes(self.generator, has_fillers=has_fillers, states=states):
                     self._train_on(minibatch, loop)
-                    if loop.state.stop_update_epoch:
+                    if self._is_over(loop.state, within_pass=True):
                         break
                 self._step_if_waiting(loop)
                 loop.update_epoch_done()
@@ -145,9 +149,31 @@ class Learner:
             return
         loss, self._waiting, self._waiting_loss = self._waiting_loss, 0, None
         try:
+            if self.ranks.world_size > 1:
+                loss = self._average(loss, loop.state)
             if loop.gradients(loss):
                 self.optimizer.clip()
                 self.optimizer.step()
                 loop.optimizer_step()
         finally:
             self.optimizer.zero_grad()  # also when a hook has stopped the run here: another may follow
+
+    def _average(self, loss: Tensor | None, state: TrainerState) -> Tensor:
+        """Replace gradients and loss by their means over all ranks; whether one wants to end the phase goes along."""
+        wire = self.optimizer.wire
+        wire[-2] = 0.0 if loss is None else loss
+        wire[-1] = float(state.stop_update_epoch)
+        self.ranks.average(wire)
+        self._have_agreed_to_end = state.stop_update_epoch = bool(wire[-1] > 0)
+        return wire[-2].clone()
+
+    def _is_over(self, state: TrainerState, *, within_pass: bool = False) -> bool:
+        """Tell whether to end the optimisation of this epoch; every rank is told the same.
+
+        Within a pass it is what the ranks have told each other with their gradients; before one, they are asked.
+        """
+        if self.ranks.world_size == 1:
+            return state.stop_update_epoch
+        if not within_pass:
+            self._have_agreed_to_end = state.stop_update_epoch = any(self.ranks.gather(state.stop_update_epoch))
+        return self._have_agreed_to_end

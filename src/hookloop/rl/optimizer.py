@@ -23,6 +23,8 @@ class FlatAdam:
         eps: Adam's epsilon.
         weight_decay: Added to the gradient, as in Adam.
         max_grad_norm: Gradients are scaled down to this norm; None leaves them alone.
+
+    ``wire`` is the gradients' memory with two numbers behind them: what several learners average in one go.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class FlatAdam:
         self.learning_rate = learning_rate
         self.max_grad_norm = max_grad_norm
         self._names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
-        self.flat, self.gradients = _flatten(module)
+        self.flat, self.gradients, self.wire = _flatten(module)
         self._betas, self._eps, self._weight_decay = betas, eps, weight_decay
         self._first = torch.zeros_like(self.gradients)
         self._second = torch.zeros_like(self.gradients)
@@ -105,7 +107,7 @@ class FlatAdam:
         self._steps.copy_(saved["steps"])
 
 
-def _flatten(module: nn.Module) -> tuple[nn.Parameter, Tensor]:
+def _flatten(module: nn.Module) -> tuple[nn.Parameter, Tensor, Tensor]:
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     kinds = {(parameter.dtype, parameter.device) for parameter in parameters}
     if len(kinds) != 1:
@@ -113,7 +115,8 @@ def _flatten(module: nn.Module) -> tuple[nn.Parameter, Tensor]:
             f"The policy's parameters must share one dtype and device, got {', '.join(sorted(map(str, kinds)))}."
         )
     flat = nn.Parameter(torch.cat([parameter.detach().reshape(-1) for parameter in parameters]))
-    gradients = torch.zeros_like(flat)
+    wire = torch.zeros(flat.numel() + 2, dtype=flat.dtype, device=flat.device)
+    gradients = wire[:-2]
     flat.grad = gradients
     start = 0
     for parameter in parameters:
@@ -121,4 +124,4 @@ def _flatten(module: nn.Module) -> tuple[nn.Parameter, Tensor]:
         parameter.data = flat.data[start:end].view_as(parameter)
         parameter.grad = gradients[start:end].view_as(parameter)
         start = end
-    return flat, gradients
+    return flat, gradients, wire

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from hookloop.core import HookContext, HookManager, LoopResult, TrainerState, TrainingLoop, derive_seed
+from hookloop.core import (
+    HookContext,
+    HookManager,
+    LoopResult,
+    Ranks,
+    SingleProcess,
+    TrainerState,
+    TrainingLoop,
+    derive_seed,
+)
+from hookloop.core.rng import rank_seed
 from hookloop.core.signals import SECOND
 from hookloop.curriculum import Curriculum
 from hookloop.errors import ConfigError
@@ -60,12 +70,13 @@ class Trainer:
 
     Args:
         policy: What acts and learns.
-        envs: Where it acts.
+        envs: Where it acts; of several learners, the environments of this one.
         losses: What to minimise, in order; each with a name of its own.
         config: Sizes and rates.
         curriculum: What chooses among the lessons of ``envs``, which are ``LessonEnvs`` then.
-        hooks: Anything that should happen besides: hooks in any dialect, or a HookManager.
-        seed: The root of all randomness of this run.
+        hooks: Anything that should happen besides: hooks in any dialect, or a HookManager, whose ranks are the
+            learners of this run.
+        seed: The root of all randomness of this run; each learner derives its own from it.
         second_signal: What a second Ctrl-C does: ``raise`` or ``exit``.
         env: The settings the environments were made from, for evaluations in environments of their own.
         slots: Who plays rollouts as tasks; by default they are played here. ``envs`` then wrap its ``SlotEnvs``.
@@ -95,6 +106,8 @@ class Trainer:
         self.config = config = config if config is not None else TrainerConfig()
         self.policy, self.envs, self.losses = policy, envs, list(losses)
         _require_distinct(self.losses)
+        self.ranks: Ranks = hooks.ranks if isinstance(hooks, HookManager) else SingleProcess()
+        _require_one_learner(curriculum, slots, self.ranks)
         segment_length = config.segment_length if policy.is_recurrent else 1
         check_arithmetic(
             num_envs=envs.num_envs,
@@ -115,7 +128,7 @@ class Trainer:
         lessons = None if curriculum is None else LessonPlan(curriculum, find_lesson_envs(envs), seed=seed)
         self.workload = self._make_workload(seed, segment_length, lessons)
         self.loop = self._make_loop(hooks, seed, second_signal)
-        envs.reset(derive_seed(seed, "envs") % 2**31)
+        envs.reset(derive_seed(rank_seed(seed, self.ranks.rank), "envs") % 2**31)
 
     @property
     def hooks(self) -> HookManager:
@@ -165,12 +178,12 @@ class Trainer:
         self.loop.load_state_dict(saved, strict=strict)
 
     def _make_workload(self, seed: int, segment_length: int, lessons: LessonPlan | None) -> RLWorkload:
-        config, slots = self.config, self.slots
+        config, slots, own_seed = self.config, self.slots, rank_seed(seed, self.ranks.rank)
         make_collector = self.collector_type if slots is None else partial(self.slot_collector_type, setup=slots)
         make_learner = self.learner_type if slots is None or slots.mode == "exact" else VtraceLearner
         collector = make_collector(
             self.envs, self.policy, self.experience, self.losses,
-            generator=_generator(seed, "act"), segment_length=segment_length,
+            generator=_generator(own_seed, "act"), segment_length=segment_length, ranks=self.ranks,
         )  # fmt: skip
         sampler = Sampler(
             self.experience, num_minibatches=config.num_minibatches, segment_length=segment_length,
@@ -178,8 +191,8 @@ class Trainer:
         )  # fmt: skip
         learner = make_learner(
             self.policy, self.losses, self.optimizer, sampler,
-            generator=_generator(seed, "sample"), update_epochs=config.update_epochs, gamma=config.gamma,
-            gae_lambda=config.gae_lambda, accumulate_minibatches=config.accumulate_minibatches,
+            generator=_generator(own_seed, "sample"), update_epochs=config.update_epochs, gamma=config.gamma,
+            gae_lambda=config.gae_lambda, accumulate_minibatches=config.accumulate_minibatches, ranks=self.ranks,
         )  # fmt: skip
         return self.workload_type(collector, learner, lessons)
 
@@ -215,6 +228,21 @@ def _require_distinct(losses: Sequence[Loss]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"Two losses are named {name!r}; give one of them another with name='...'.")
+
+
+def _require_one_learner(curriculum: Curriculum | None, slots: SlotSetup | None, ranks: Ranks) -> None:
+    if ranks.world_size == 1:
+        return
+    if curriculum is not None:
+        raise ConfigError(
+            f"A curriculum chooses by what one learner has played, and this run has {ranks.world_size}; train it with "
+            "one process, or leave the curriculum out."
+        )
+    if slots is not None:
+        raise ConfigError(
+            f"Workers play for one learner, and this run has {ranks.world_size}, which play for themselves; "
+            "leave workers out, or train with one process."
+        )
 
 
 def _generator(seed: int, stream: str) -> torch.Generator:

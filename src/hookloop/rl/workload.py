@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hookloop.core import TrainingLoop, derive_seed
+from hookloop.core.rng import rank_seed
 from hookloop.rl.collector import Collector
 from hookloop.rl.figures import Hyperparameters, experience_figures
 from hookloop.rl.learner import Learner
 from hookloop.rl.lessons import LessonPlan
+from hookloop.rl.sharing import mean_over_ranks
 
 Plain = Any
 
@@ -53,7 +55,7 @@ class RLWorkload:
     def planned(self) -> dict[str, float]:
         """How far the clocks will read at the end of the run, about."""
         experience = self.collector.experience
-        per_epoch = experience.horizon * self.collector.envs.num_envs
+        per_epoch = experience.horizon * self.collector.envs.num_envs * self.collector.ranks.world_size
         return {"env_steps": self.total_env_steps, "epochs": math.ceil(self.total_env_steps / per_epoch)}
 
     def is_finished(self, loop: TrainingLoop) -> bool:
@@ -71,6 +73,8 @@ class RLWorkload:
         learner.estimate(collector.experience, collector.last_values())
         states = collector.segment_states if collector.policy.is_recurrent else None
         losses = learner.learn(loop, has_fillers=collector.has_fillers, states=states)
+        if learner.ranks.world_size > 1:
+            losses = mean_over_ranks(learner.ranks, losses)
         loop.clocks.policy_version += 1
         # What is saved must be finite; a mean over a minibatch that was not is shown, below, and not saved.
         loop.state.loss_stats = {name: value for name, value in losses.items() if math.isfinite(value)}
@@ -103,8 +107,9 @@ class RLWorkload:
 
     def perturb(self, seed: int) -> None:
         """Act and sample with other random numbers from here on; the environments stay as they are."""
-        self.collector.generator.manual_seed(derive_seed(seed, "act"))
-        self.learner.generator.manual_seed(derive_seed(seed, "sample"))
+        own = rank_seed(seed, self.learner.ranks.rank)
+        self.collector.generator.manual_seed(derive_seed(own, "act"))
+        self.learner.generator.manual_seed(derive_seed(own, "sample"))
         if self.lessons is not None:
             self.lessons.perturb(seed)
 

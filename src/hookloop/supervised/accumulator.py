@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from hookloop.core import TrainingLoop
+from hookloop.core import Ranks, TrainingLoop
 from hookloop.errors import ConfigError
+from hookloop.supervised.averaging import GradientMean
 from hookloop.supervised.learning_rates import Factor
 from hookloop.supervised.meters import Meter
 
@@ -31,6 +32,7 @@ class GradientAccumulator:
         max_grad_norm: Gradients are scaled down to this norm; None leaves them alone.
         scaler: For 16-bit floats, whose small gradients would vanish.
         factor: The learning rate as a share of the optimizer's own, by the steps done; None leaves it alone.
+        ranks: The learners of the run, which step along the mean of their gradients.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class GradientAccumulator:
         max_grad_norm: float | None = None,
         scaler: torch.amp.GradScaler | None = None,
         factor: Factor | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         if accumulation_steps < 1:
             raise ConfigError(f"accumulation_steps must be at least 1, got {accumulation_steps}.")
@@ -68,6 +71,8 @@ class GradientAccumulator:
         self._norm: Tensor | None = None
         self._norm_value: float | None = None
         self._normed: list[int] = []
+        is_alone = ranks is None or ranks.world_size == 1
+        self._mean = None if is_alone else GradientMean(ranks, model, self._parameters)  # type: ignore[arg-type]  # there
 
     @property
     def learning_rate(self) -> float:
@@ -91,7 +96,7 @@ class GradientAccumulator:
             Whether the weights were stepped.
         """
         self.loss = value = loss.detach()
-        if self.accumulation_steps == 1:
+        if self.accumulation_steps == 1 and divisor is None:
             self._backward(loss)
             self._window_loss = value
             return self._step(loop)
@@ -164,12 +169,16 @@ class GradientAccumulator:
             loss.backward()
         else:
             self.scaler.scale(loss).backward()
+        if self._mean is not None:
+            self._mean.share_buffers()
 
     def _step(self, loop: TrainingLoop | None) -> bool:
         loss, self._window_loss, self.waiting = self._window_loss, None, 0
         try:
             if self.factor is not None:
                 self._set_rates(self.factor(self.steps))
+            if self._mean is not None and loss is not None:
+                loss = self._mean.take(loss)
             may_step = not self._has_overflown() and (loop is None or loop.gradients(loss))
             if may_step:
                 self._clip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -35,6 +35,20 @@ class Meter:
         """Take a value that has been read already; one meter takes numbers or tensors, not both."""
         self.total += weight * value
         self.weight += weight
+
+    @classmethod
+    def of(cls, sums: Iterable[tuple[float, float]]) -> Meter:
+        """Return the mean of several means, given what was added up in each."""
+        joined = cls()
+        for total, weight in sums:
+            joined.total += total
+            joined.weight += weight
+        return joined
+
+    def sums(self) -> tuple[float, float]:
+        """Return the weighted sum of the values and the sum of the weights."""
+        self._read()
+        return self.total, self.weight
 
     def mean(self) -> float | None:
         """Return the mean so far; None if there is nothing to take it of."""

@@ -9,8 +9,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from hookloop.core import HookContext, HookManager, LoopResult, TrainerState, TrainingLoop, derive_seed
+from hookloop.core import (
+    HookContext,
+    HookManager,
+    LoopResult,
+    Ranks,
+    SingleProcess,
+    TrainerState,
+    TrainingLoop,
+    derive_seed,
+)
 from hookloop.core.registry import find_hook_type
+from hookloop.core.rng import rank_seed
 from hookloop.core.signals import SECOND
 from hookloop.errors import ConfigError
 from hookloop.supervised.accumulator import GradientAccumulator
@@ -41,7 +51,8 @@ class Trainer:
         model: Any module.
         config: What the model was made with, of any type; ``pad_token_id`` and ``modality`` are looked up in it.
         training_config: How to train.
-        hooks: What else should happen: one object with ``on_*`` methods, several in any dialect, or a HookManager.
+        hooks: What else should happen: one object with ``on_*`` methods, several in any dialect, or a HookManager,
+            whose ranks are the learners of this run.
         task_spec: What is to be learned from which fields; the loss follows from it.
         optimizer: A torch optimizer, or a function that makes one of the parameters; by default the settings say.
         loss: A strategy, its name, or a function of scores and targets; by default the settings say.
@@ -65,6 +76,7 @@ class Trainer:
         self.training_config = settings = training_config if training_config is not None else TrainingConfig()
         self.task_spec = task_spec
         self.device = _place(model, settings.device)
+        self.ranks: Ranks = hooks.ranks if isinstance(hooks, HookManager) else SingleProcess()
         self._checkpoints = _checkpoint_hook(settings)
         self.metrics_tracker = MetricsTracker()
         self.objective = Objective(
@@ -75,7 +87,7 @@ class Trainer:
         self.accumulator = GradientAccumulator(
             model, self.optimizer, accumulation_steps=settings.gradient_accumulation_steps,
             max_grad_norm=settings.max_grad_norm,
-            scaler=torch.amp.GradScaler(self.device.type) if settings.precision == "fp16" else None,
+            scaler=torch.amp.GradScaler(self.device.type) if settings.precision == "fp16" else None, ranks=self.ranks,
         )  # fmt: skip
         self.gradient_monitor = (
             GradientMonitor(self.accumulator, halt_after=settings.halt_after_bad_gradients)
@@ -84,7 +96,7 @@ class Trainer:
         )
         self.workload = SupervisedWorkload(
             model, self.objective, self.accumulator, data_seed=derive_seed(settings.seed, "data"),
-            train_metrics=settings.train_metrics,
+            train_metrics=settings.train_metrics, ranks=self.ranks,
         )  # fmt: skip
         self.loop = self._make_loop(hooks, second_signal)
         self._has_run = False
@@ -126,7 +138,7 @@ class Trainer:
         """Train on the data that everything was prepared for."""
         self._choose_beginning(resume_from)
         if not self._has_run and resume_from is None and not any(self.state.clocks.reading().values()):
-            set_seed(self.training_config.seed)
+            set_seed(rank_seed(self.training_config.seed, self.ranks.rank))
         self._has_run = True
         self.model.train()
         with deterministic_mode(self.training_config.deterministic):

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from hookloop.core import TrainingLoop, derive_seed
+from hookloop.core import Ranks, SingleProcess, TrainingLoop, derive_seed
 from hookloop.core.global_random import seed_global_random
+from hookloop.core.rng import rank_seed
 from hookloop.errors import ConfigError, HookStateError
 from hookloop.supervised.accumulator import GradientAccumulator
 from hookloop.supervised.data.moving import samples_in
@@ -31,6 +32,7 @@ class SupervisedWorkload:
         accumulator: How the weights are stepped.
         data_seed: What the order of the data follows from.
         train_metrics: Whether accuracy is measured on training batches too, which costs a second forward pass.
+        ranks: The learners of the run, each of which trains on its share of every batch.
     """
 
     parts: ClassVar[Mapping[str, tuple[str, ...]]] = {"model": ("model",), "optimizer": ("optimizer",)}
@@ -44,7 +46,9 @@ class SupervisedWorkload:
         *,
         data_seed: int = 0,
         train_metrics: bool = False,
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks: Ranks = SingleProcess() if ranks is None else ranks
         self.model = model
         self.objective = objective
         self.accumulator = accumulator
@@ -84,7 +88,9 @@ class SupervisedWorkload:
         return self.cursor > 0 and (batches is None or self.cursor < batches)
 
     def use(self, source: Source, val_source: Source | None = None) -> None:
-        """Train on this source from now on."""
+        """Train on this source from now on; of several learners, on a share of it."""
+        if self.ranks.world_size > 1:
+            _share(source, self.ranks)
         if self._fingerprint is not None:
             _require_same_data(self._fingerprint, source.fingerprint, is_within_epoch=self.cursor > 0)
         self._source, self._val_source = source, val_source
@@ -158,17 +164,18 @@ class SupervisedWorkload:
     def perturb(self, seed: int) -> None:
         """Go on with another order of the data, and other random numbers."""
         self.data_seed = self.source.seed = derive_seed(seed, "data")
-        seed_global_random(derive_seed(seed, "global"))
+        seed_global_random(derive_seed(rank_seed(seed, self.ranks.rank), "global"))
 
     def _train(self, loop: TrainingLoop) -> bool:
         """Train on the rest of the epoch; False if it was left early."""
         source, accumulator, loss_of, max_steps = self.source, self.accumulator, self.objective.loss, self.max_steps
-        add, is_single, full_size = self.loss.add, accumulator.accumulation_steps == 1, source.size_of(0)
+        add, is_single, full_size = self.loss.add, accumulator.accumulation_steps == 1, self._own_size(0)
         last = -1 if source.batches is None else source.batches - 1
+        uneven = -1 if self.ranks.world_size == 1 else last  # learners may have unequal shares of the last batch
         for batch in source.iterate(loop.clocks.epochs, self.cursor):
             index = self.cursor
             loop.minibatch_start(batch)
-            divisor = None if is_single else self._divisor(index)
+            divisor = None if is_single and index != uneven else self._divisor(index)
             accumulator.accumulate(loss_of(batch), divisor=divisor, is_last=index == last, loop=loop)
             value: Tensor = accumulator.loss  # type: ignore[assignment]  # of this batch
             add(value, full_size if full_size is not None and index != last else samples_in(batch))
@@ -176,9 +183,10 @@ class SupervisedWorkload:
                 self._measure(batch)
             self.cursor = index + 1
             loop.minibatch_end(value)
+            is_leaving = index != last and loop.should_leave()  # first: learners agree on stop_update_epoch there, too
             if loop.state.stop_update_epoch or accumulator.steps == max_steps:
                 break
-            if index != last and loop.should_leave():
+            if is_leaving:
                 return False
         accumulator.finish(loop)
         if self.cursor == 0:
@@ -193,7 +201,11 @@ class SupervisedWorkload:
             return None
         first = index - index % length
         window = sum(source.size_of(each) or 0 for each in range(first, min(first + length, source.batches)))
-        return window / size
+        return window / (self.ranks.world_size * (self._own_size(index) or size))
+
+    def _own_size(self, index: int) -> int | None:
+        """Return how many samples of a batch this learner trains on; None if nobody knows."""
+        return self.source.size_of(index) if self.ranks.world_size == 1 else self.source.own_size_of(index)  # type: ignore[attr-defined]  # `use` has asked for it
 
     def _measure(self, batch: Any) -> None:
         assert self.right is not None
@@ -203,7 +215,9 @@ class SupervisedWorkload:
             self.right.add(correct.double() / answers.clamp(min=1), float(answers))
 
     def _metrics(self) -> dict[str, float]:
-        found = summary(self.loss, self.right if self.right is not None else Meter(), self.objective)
+        right = self.right if self.right is not None else Meter()
+        loss, right = (self.loss, right) if self.ranks.world_size == 1 else _joined(self.ranks, self.loss, right)
+        found = summary(loss, right, self.objective)
         norm = self.accumulator.norms.mean()
         found["learning_rate"] = self.accumulator.learning_rate
         return found if norm is None else {**found, "grad_norm": norm}
@@ -217,3 +231,22 @@ def _require_same_data(saved: Mapping[str, Plain], now: Mapping[str, Plain], *, 
                 f"The saved run has trained on other data: {name} was {saved.get(name)!r}, now it is "
                 f"{now.get(name)!r}. Give it the data and the settings it was saved with."
             )
+
+
+def _share(source: Source, ranks: Ranks) -> None:
+    """Give a learner its share of the batches, where samples have numbers to be shared by."""
+    share = getattr(source, "share", None)
+    if share is None:
+        raise ConfigError(
+            f"The data are a {type(source).__name__}, whose order is its own, and cannot be shared by "
+            f"{ranks.world_size} learners; give tensors or a dataset with __getitem__ and __len__."
+        )
+    share(ranks.rank, ranks.world_size)
+    if source.batches == 0:
+        raise ConfigError(f"The training data hold fewer samples than there are learners ({ranks.world_size}).")
+
+
+def _joined(ranks: Ranks, *meters: Meter) -> tuple[Meter, ...]:
+    """Return the means of all ranks together."""
+    told = ranks.gather([meter.sums() for meter in meters])
+    return tuple(Meter.of([each[number] for each in told]) for number in range(len(meters)))

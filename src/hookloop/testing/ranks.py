@@ -49,6 +49,14 @@ class FakeRanks:
         """Return the values of all ranks."""
         return self._meeting.exchange(self.rank, value)
 
+    def average(self, tensor: Any) -> None:
+        """Replace a tensor by its mean over all ranks, added up in their order."""
+        first, *others = self._meeting.exchange(self.rank, tensor.clone())
+        total = first.clone()
+        for other in others:
+            total += other
+        tensor.copy_(total / self.world_size)
+
     @staticmethod
     def run(world_size: int, act: Callable[[FakeRanks], T]) -> list[T]:
         """Call ``act`` once per rank, in parallel, and return what each gave."""

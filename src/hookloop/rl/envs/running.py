@@ -57,6 +57,16 @@ class RunningStatistics:
         if other.count:
             self._join(other.count, other.mean.copy(), other._squares.copy())
 
+    def since(self, before: Mapping[str, Any]) -> RunningStatistics:
+        """Return the statistics of what came after an earlier state of these; merged with it they give these again."""
+        seen = RunningStatistics(self.mean.shape)
+        seen.count = self.count - before["count"]
+        if seen.count:
+            seen.mean = (self.mean * self.count - before["mean"] * before["count"]) / seen.count
+            moved = np.square(seen.mean - before["mean"]) * (before["count"] * seen.count / self.count)
+            seen._squares = np.maximum(self._squares - before["squares"] - moved, 0.0)
+        return seen
+
     def state_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {"count": self.count, "mean": self.mean.copy(), "squares": self._squares.copy()}

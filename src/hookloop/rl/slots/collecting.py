@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hookloop.rl.collector import Collector, RolloutLoop, episode_stats, with_leaves
+from hookloop.core import Ranks
+from hookloop.rl.collector import Collector, RolloutLoop, episode_stats, with_finite_returns, with_leaves
 from hookloop.rl.envs import Envs, Episode
 from hookloop.rl.experience import Experience
 from hookloop.rl.losses.base import Loss, RolloutStep
@@ -31,6 +32,7 @@ class SlotCollector(Collector):
         losses: Those that store something of their own are asked at each step.
         generator: Gives each rollout the key of its random numbers.
         segment_length: Steps after which a recurrent policy's memory is kept, for training.
+        ranks: The learners of the run; only one can have its rollouts played as tasks.
         setup: Who plays the slots, and how.
     """
 
@@ -43,9 +45,12 @@ class SlotCollector(Collector):
         *,
         generator: torch.Generator,
         segment_length: int = 1,
+        ranks: Ranks | None = None,
         setup: SlotSetup,
     ) -> None:
-        super().__init__(envs, policy, experience, losses, generator=generator, segment_length=segment_length)
+        super().__init__(
+            envs, policy, experience, losses, generator=generator, segment_length=segment_length, ranks=ranks
+        )
         self.versions = [0] * setup.envs.slots
         """Of the weights that played each part of the experience."""
         self.setup = setup
@@ -118,7 +123,7 @@ class SlotCollector(Collector):
             experience.steps = step + 1
             self._slot_envs.finished = ended.get(step, [])
             if self._slot_envs.finished:
-                finished.extend(self._note(self._slot_envs.finished))
+                finished.extend(self._note(with_finite_returns(self._slot_envs.finished)))
             loop.step(env_steps=env_steps[step], episodes=len(self._slot_envs.finished))
             if loop.state.stop_rollout:
                 self._cut_off_after(step)

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from hookloop.core import derive_seed
 from hookloop.core.global_random import seed_global_random
+from hookloop.core.rng import rank_seed
 from hookloop.supervised.data.collators import Collate
 from hookloop.supervised.data.moving import to_device
 from hookloop.supervised.data.source import Batch, Numbered, Plain, order_of
@@ -61,8 +62,8 @@ class SampleSource(Numbered):
     def indices(self, epoch: int, start: int) -> Iterator[list[int]]:
         """Yield the numbers of the samples in each batch."""
         assert self.batches is not None
-        order: Tensor = order_of(self._count, seed=self.seed, epoch=epoch, shuffle=self.shuffle)
-        for batch in order.split(self.batch_size)[start : self.batches]:
+        order: Tensor = self.mine(order_of(self._count, seed=self.seed, epoch=epoch, shuffle=self.shuffle))
+        for batch in order.split(self.share_size)[start : self.batches]:
             yield batch.tolist()
 
     def _fetch(self, epoch: int, start: int) -> Iterator[Batch]:
@@ -100,8 +101,9 @@ class _Plan:
         return (self._source.batches or 0) - self.start
 
     def __iter__(self) -> Iterator[list[int]]:
+        seed = rank_seed(self._source.seed, self._source.rank)
         for number, indices in enumerate(self._source.indices(self.epoch, self.start), self.start):
-            yield [derive_seed(self._source.seed, "batch", self.epoch, number), *indices]
+            yield [derive_seed(seed, "batch", self.epoch, number), *indices]
 
 
 class _Seeded(Dataset[Any]):

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
+from hookloop.errors import ConfigError
 from hookloop.supervised.seeds import generator
 
 Batch = Any
@@ -61,7 +62,10 @@ def count_batches(samples: int, batch_size: int, *, drop_last: bool) -> int:
 
 
 class Numbered:
-    """The arithmetic of data whose samples have numbers; what tensors and map datasets share."""
+    """The arithmetic of data whose samples have numbers; what tensors and map datasets share.
+
+    Of several learners each takes its share of every batch: the batches of all of them are those of one.
+    """
 
     exactness = "bit-exact"
     inexact_because = ""
@@ -74,6 +78,8 @@ class Numbered:
         self.seed = seed
         self._count = samples
         self._drop_last = drop_last
+        self.rank = 0
+        self.world_size = 1
 
     @property
     def fingerprint(self) -> dict[str, Plain]:
@@ -88,3 +94,38 @@ class Numbered:
     def size_of(self, index: int) -> int | None:
         """Return how many samples batch number ``index`` has."""
         return min(self.batch_size, self._count - index * self.batch_size)
+
+    @property
+    def share_size(self) -> int:
+        """How many samples of a full batch are this learner's."""
+        return self.batch_size // self.world_size
+
+    def own_size_of(self, index: int) -> int:
+        """Return how many samples of batch number ``index`` are this learner's."""
+        size = self.size_of(index) or 0
+        return size * (self.rank + 1) // self.world_size - size * self.rank // self.world_size
+
+    def share(self, rank: int, world_size: int) -> None:
+        """Give one learner of several its share; a last batch with fewer samples than learners is left out."""
+        if self.batch_size % world_size:
+            near = max(world_size, round(self.batch_size / world_size) * world_size)
+            raise ConfigError(
+                f"A batch of {self.batch_size} samples cannot be shared evenly by {world_size} learners; the nearest "
+                f"batch_size that can is {near}."
+            )
+        self.rank, self.world_size = rank, world_size
+        self.batches = count_batches(self._count, self.batch_size, drop_last=self._drop_last)
+        if self.batches and (self.size_of(self.batches - 1) or 0) < world_size:
+            self.batches -= 1
+
+    def mine(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Return this learner's share of what an epoch goes through, one number for each sample, batch by batch."""
+        if self.world_size == 1:
+            return numbers
+        used = numbers[: (self.batches or 0) * self.batch_size]
+        full = len(used) // self.batch_size * self.batch_size
+        own = used[:full].view(-1, self.world_size, self.share_size)[:, self.rank].reshape(-1)
+        left = used[full:]
+        return torch.cat(
+            (own, left[len(left) * self.rank // self.world_size : len(left) * (self.rank + 1) // self.world_size])
+        )

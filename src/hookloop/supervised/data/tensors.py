@@ -54,10 +54,12 @@ class TensorSource(Numbered):
     def iterate(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch from number ``start`` on."""
         assert self.batches is not None
-        first, end = start * self.batch_size, min(self._count, self.batches * self.batch_size)
-        order = order_of(self._count, seed=self.seed, epoch=epoch, shuffle=True) if self.shuffle else None
-        for begin in range(first, end, self._slab):
-            yield from self._cut(self._gather(order, begin, min(begin + self._slab, end)))
+        end, slab, order = min(self._count, self.batches * self.batch_size), self._slab // self.world_size, None
+        if self.shuffle or self.world_size > 1:
+            order = self.mine(order_of(self._count, seed=self.seed, epoch=epoch, shuffle=self.shuffle))
+            end = min(end, len(order))
+        for begin in range(start * self.share_size, end, slab):
+            yield from self._cut(self._gather(order, begin, min(begin + slab, end)))
 
     def _gather(self, order: Tensor | None, begin: int, end: int) -> list[Tensor]:
         if order is None:
@@ -69,8 +71,8 @@ class TensorSource(Numbered):
 
     def _cut(self, slabs: list[Tensor]) -> Iterator[Batch]:
         if self._is_single:
-            return iter(slabs[0].split(self.batch_size))
-        rows = zip(*(slab.split(self.batch_size) for slab in slabs), strict=True)
+            return iter(slabs[0].split(self.share_size))
+        rows = zip(*(slab.split(self.share_size) for slab in slabs), strict=True)
         return (dict(zip(self._names, row, strict=True)) for row in rows) if self._names else rows
 
 

@@ -105,7 +105,7 @@ class Windows(Numbered):
         """Yield the batches of an epoch from number ``start`` on."""
         last = len(self._symbols) - len(self._within)
         places = torch.randint(last, (self._count,), generator=generator(self.seed, "windows", epoch))
-        for begins in places.split(self.batch_size)[start:]:
+        for begins in self.mine(places).split(self.share_size)[start:]:
             index = begins[:, None] + self._within
             yield self._symbols[index], self._symbols[index + 1]
 
