@@ -1,0 +1,53 @@
+"""From settings to a trainer of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hookloop.core import HookManager
+from hookloop.core.signals import SECOND
+from hookloop.pools import InlinePool
+from hookloop.sequences.config import GRPOConfig, ImitationConfig, RLOOConfig, SequenceConfig
+from hookloop.sequences.lessons import SequenceLesson
+from hookloop.sequences.losses import GRPO, RLOO, Imitation, SequenceLoss
+from hookloop.sequences.trainer import OpenPool, SequenceTrainer
+
+
+def build_trainer(
+    config: SequenceConfig,
+    *,
+    lessons: Mapping[str, SequenceLesson] | None = None,
+    open_pool: OpenPool | None = None,
+    hooks: HookManager | Sequence[object] = (),
+    seed: int = 0,
+    second_signal: SECOND = "raise",
+) -> SequenceTrainer:
+    """Build everything a run needs; every random number in it follows from ``seed``.
+
+    Args:
+        config: The settings.
+        lessons: By their names in the curriculum; by default those that are registered.
+        open_pool: Makes the pool that draws; by default one with as many workers as the settings say.
+        hooks: What else should happen.
+        seed: The root of all randomness.
+        second_signal: What a second Ctrl-C does.
+    """
+    return SequenceTrainer(
+        config,
+        losses=[build_loss(name, loss) for name, loss in config.losses.items()],
+        lessons=lessons,
+        open_pool=open_pool if open_pool is not None else InlinePool,
+        hooks=hooks,
+        seed=seed,
+        second_signal=second_signal,
+    )
+
+
+def build_loss(name: str, config: RLOOConfig | GRPOConfig | ImitationConfig) -> SequenceLoss:
+    """Build a loss."""
+    options = config.model_dump(exclude={"kind"})
+    if isinstance(config, RLOOConfig):
+        return RLOO(name=name, **options)
+    if isinstance(config, GRPOConfig):
+        return GRPO(name=name, **options)
+    return Imitation(name=name, **options)
