@@ -28,6 +28,7 @@ BUILT_IN = {
     "digits": "hookloop.recipes.supervised:digits",
     "tictactoe": "hookloop.recipes.selfplay:tictactoe",
     "connect4": "hookloop.recipes.selfplay:connect4",
+    "arithmetic": "hookloop.recipes.sequences:arithmetic",
 }
 
 Recipe = Callable[[], RunSettings]

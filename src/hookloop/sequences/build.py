@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hookloop.core import HookManager
 from hookloop.core.signals import SECOND
 from hookloop.pools import InlinePool
 from hookloop.sequences.config import GRPOConfig, ImitationConfig, RLOOConfig, SequenceConfig
-from hookloop.sequences.lessons import SequenceLesson
 from hookloop.sequences.losses import GRPO, RLOO, Imitation, SequenceLoss
 from hookloop.sequences.trainer import OpenPool, SequenceTrainer
 
@@ -16,7 +15,6 @@ from hookloop.sequences.trainer import OpenPool, SequenceTrainer
 def build_trainer(
     config: SequenceConfig,
     *,
-    lessons: Mapping[str, SequenceLesson] | None = None,
     open_pool: OpenPool | None = None,
     hooks: HookManager | Sequence[object] = (),
     seed: int = 0,
@@ -26,7 +24,6 @@ def build_trainer(
 
     Args:
         config: The settings.
-        lessons: By their names in the curriculum; by default those that are registered.
         open_pool: Makes the pool that draws; by default one with as many workers as the settings say.
         hooks: What else should happen.
         seed: The root of all randomness.
@@ -35,7 +32,6 @@ def build_trainer(
     return SequenceTrainer(
         config,
         losses=[build_loss(name, loss) for name, loss in config.losses.items()],
-        lessons=lessons,
         open_pool=open_pool if open_pool is not None else InlinePool,
         hooks=hooks,
         seed=seed,

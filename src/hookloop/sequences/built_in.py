@@ -81,19 +81,20 @@ class Arithmetic(_Exact):
     """``7+5=`` is answered by ``12``, ``5-7=`` by ``-2``.
 
     Args:
-        digits: Of the largest number.
+        largest: The largest number that is added or taken away.
         operations: Any of ``+`` and ``-``, all alike.
         lowest_first: Write the digits of the answer from the lowest on, as one adds by hand: ``7+5=`` by ``21``.
     """
 
-    def __init__(self, digits: int = 1, operations: str = "+", lowest_first: bool = False) -> None:
-        if digits < 1:
-            raise ConfigError(f"Numbers need at least 1 digit, got digits={digits}.")
+    def __init__(self, largest: int = 9, operations: str = "+", lowest_first: bool = False) -> None:
+        if largest < 1:
+            raise ConfigError(f"The largest number must be at least 1, got largest={largest}.")
         if not operations or set(operations) - set("+-"):
             raise ConfigError(f"operations are '+', '-' or '+-', got {operations!r}.")
-        self.largest, self.operations, self.lowest_first = 10**digits - 1, operations, lowest_first
+        self.largest, self.operations, self.lowest_first = largest, operations, lowest_first
         self.symbols = DIGITS + "+-="
-        self.longest_prompt, self.longest_response = 2 * digits + 2, digits + 1
+        digits = len(str(largest))
+        self.longest_prompt, self.longest_response = 2 * digits + 2, max(len(str(2 * largest)), digits + 1)
 
     def prompt(self, rng: random.Random) -> str:
         """Return two numbers, each from 0 to the largest, and what to do with them."""

@@ -73,6 +73,14 @@ class SequenceConfig(RunSettings):
     pass_k: int = Field(default=4, ge=1, description="Draws per prompt that pass@k is measured by in evaluations")
     workers: int = Field(default=0, ge=0, description="Processes that draw completions; 0 draws in this one")
 
+    @field_validator("model")
+    @classmethod
+    def _refuse_dropout(cls, model: GPTConfig) -> GPTConfig:
+        """A model that leaves activations out learns from another distribution than it drew from."""
+        if model.dropout:
+            raise ValueError(f"dropout must be 0 where a model learns from what it draws, got {model.dropout}")
+        return model
+
     @field_validator("curriculum")
     @classmethod
     def _name_lessons(cls, curriculum: CurriculumConfig) -> CurriculumConfig:

@@ -21,17 +21,20 @@ from hookloop.supervised.models.gpt import GPT
 class Sequences:
     """The completions of all slots of an epoch."""
 
-    tokens_RT: Tensor
-    log_probs_RT: Tensor
-    mask_RT: Tensor
-    """1 where a symbol was drawn, 0 on prompts and padding."""
-    rewards_GK: Tensor
-    example_tokens_GT: Tensor | None = None
-    """Each prompt with its right answer."""
-    example_mask_GT: Tensor | None = None
-    """1 on right answers; nothing in a row whose lesson knows none."""
-    reference_RT: Tensor | None = None
-    """Log-probabilities by the reference, if a loss asks for them."""
+    tokens: Tensor
+    """[R, T]: prompt, completion, padding."""
+    log_probs: Tensor
+    """[R, T]: of what was drawn, when it was drawn."""
+    mask: Tensor
+    """[R, T]: 1 where a symbol was drawn, 0 on prompts and padding."""
+    rewards: Tensor
+    """[G, K]"""
+    example_tokens: Tensor | None = None
+    """[G, T]: each prompt with its right answer."""
+    example_mask: Tensor | None = None
+    """[G, T]: 1 on right answers; nothing in a row whose lesson knows none."""
+    reference: Tensor | None = None
+    """[R, T]: log-probabilities by the reference, if a loss asks for them."""
 
     @classmethod
     def joined(cls, slots: Sequence[Mapping[str, Tensor]]) -> Sequences:
@@ -48,15 +51,15 @@ class Sequences:
         if "example_tokens" in slots[0]:
             rows = [each["example_tokens"] for each in slots]
             width = max(each.shape[1] for each in rows)
-            found.example_tokens_GT = _joined(rows, width)
-            group_begins = begins[:: found.rewards_GK.shape[1]]
-            found.example_mask_GT = _between(group_begins, torch.cat([each["example_lengths"] for each in slots]), width)
+            found.example_tokens = _joined(rows, width)
+            group_begins = begins[:: found.rewards.shape[1]]
+            found.example_mask = _between(group_begins, torch.cat([each["example_lengths"] for each in slots]), width)
         return found
 
     @property
     def group_size(self) -> int:
         """The completions of a group."""
-        return self.rewards_GK.shape[1]
+        return self.rewards.shape[1]
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ class SequenceMinibatch:
     model: GPT
     sequences: Sequences
     groups: Tensor
-    """Which groups."""
+    """Their numbers."""
     drawn_groups: Tensor
     """Those among them whose completions are learned from; of the others nothing is computed."""
     advantages: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
@@ -77,7 +80,7 @@ class SequenceMinibatch:
     temperature: float = 1.0
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     """Whatever one loss leaves for those after it."""
-    _log_probs_RT: Tensor | None = None
+    _log_probs: Tensor | None = None
 
     @property
     def rows(self) -> Tensor:
@@ -86,31 +89,31 @@ class SequenceMinibatch:
         return (self.drawn_groups[:, None] * size + torch.arange(size)).reshape(-1)
 
     @property
-    def mask_RT(self) -> Tensor:
-        """1 where a symbol was drawn."""
-        return self.sequences.mask_RT[self.rows]
+    def mask(self) -> Tensor:
+        """[R, T] of its rows: 1 where a symbol was drawn."""
+        return self.sequences.mask[self.rows]
 
     @property
-    def old_log_probs_RT(self) -> Tensor:
-        """Of what was drawn, when it was drawn."""
-        return self.sequences.log_probs_RT[self.rows]
+    def old_log_probs(self) -> Tensor:
+        """[R, T] of what was drawn, when it was drawn."""
+        return self.sequences.log_probs[self.rows]
 
     @property
-    def reference_RT(self) -> Tensor:
-        """Of what was drawn, by the reference."""
-        assert self.sequences.reference_RT is not None, "a loss that has a reference says so in needs_reference"
-        return self.sequences.reference_RT[self.rows]
+    def reference(self) -> Tensor:
+        """[R, T] of what was drawn, by the reference."""
+        assert self.sequences.reference is not None, "a loss that has a reference says so in needs_reference"
+        return self.sequences.reference[self.rows]
 
     @property
-    def log_probs_RT(self) -> Tensor:
-        """Of what was drawn, by the model as it is now, with gradients; 0 where nothing was."""
-        if self._log_probs_RT is None:
-            tokens = self.sequences.tokens_RT[self.rows]
-            self._log_probs_RT = token_log_probs(self.model, tokens, self.mask_RT, self.temperature)
-        return self._log_probs_RT
+    def log_probs(self) -> Tensor:
+        """[R, T] of what was drawn, by the model as it is now, with gradients; 0 where nothing was."""
+        if self._log_probs is None:
+            tokens = self.sequences.tokens[self.rows]
+            self._log_probs = token_log_probs(self.model, tokens, self.mask, self.temperature)
+        return self._log_probs
 
-    def advantages_R(self, loss: str) -> Tensor:
-        """The advantages of its rows as a loss sees them."""
+    def advantages_of(self, loss: str) -> Tensor:
+        """The advantages [R] of its rows as a loss sees them."""
         return self.advantages[loss][self.drawn_groups].reshape(-1)
 
     def mean(self, values_R: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class SequenceLearner:
         with loop.train_phase():
             open_losses = [loss for loss in self.losses if loss.is_training(loop.state)]
             wanted = {loss.name: loss.groups(sequences) for loss in open_losses}
-            advantages = {loss.name: loss.advantages(sequences.rewards_GK) for loss in open_losses}
+            advantages = {loss.name: loss.advantages(sequences.rewards) for loss in open_losses}
             drawn_G = _any([wanted[loss.name] for loss in open_losses if not loss.needs_examples], sequences)
             self._ask_reference(open_losses, sequences)
             chosen = torch.nonzero(_any(list(wanted.values()), sequences))[:, 0]
@@ -111,9 +111,7 @@ class SequenceLearner:
     @torch.no_grad()
     def _ask_reference(self, losses: Sequence[SequenceLoss], sequences: Sequences) -> None:
         if self.reference is not None and any(loss.needs_reference for loss in losses):
-            sequences.reference_RT = token_log_probs(
-                self.reference, sequences.tokens_RT, sequences.mask_RT, self.temperature
-            )
+            sequences.reference = token_log_probs(self.reference, sequences.tokens, sequences.mask, self.temperature)
 
     def _train_on(self, minibatch: SequenceMinibatch, loop: TrainingLoop) -> None:
         loop.minibatch_start(minibatch)
@@ -139,7 +137,7 @@ class SequenceLearner:
 
 
 def _any(masks_G: Sequence[Tensor], sequences: Sequences) -> Tensor:
-    none = torch.zeros(len(sequences.rewards_GK), dtype=torch.bool)
+    none = torch.zeros(len(sequences.rewards), dtype=torch.bool)
     return torch.stack([none, *masks_G]).any(dim=0)
 
 

@@ -81,10 +81,10 @@ class RolloutPerformer:
         texts = responses(self.vocabulary, found)
         rewards = [lesson.reward(prompts[row // number], text) for row, text in enumerate(texts)]
         result = {
-            "tokens": found.tokens_BT,
-            "log_probs": found.log_probs_BT,
-            "prompt_lengths": found.prompt_lengths_B,
-            "lengths": found.lengths_B,
+            "tokens": found.tokens,
+            "log_probs": found.log_probs,
+            "prompt_lengths": found.prompt_lengths,
+            "lengths": found.lengths,
             "rewards": torch.tensor(rewards, dtype=torch.float32).view(len(prompts), number),
         }
         return {**result, **self._examples(lesson, prompts, encoded)} if payload["examples"] else result
@@ -126,6 +126,6 @@ def performer_maker(
 
 def responses(vocabulary: Vocabulary, found: Completions) -> list[str]:
     """Return what was drawn after the prompts, as text."""
-    begins, lengths = found.prompt_lengths_B.tolist(), found.lengths_B.tolist()
-    rows = zip(found.tokens_BT.tolist(), begins, lengths, strict=True)
+    begins, lengths = found.prompt_lengths.tolist(), found.lengths.tolist()
+    rows = zip(found.tokens.tolist(), begins, lengths, strict=True)
     return [vocabulary.decode(row[begin : begin + length]) for row, begin, length in rows]

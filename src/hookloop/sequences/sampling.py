@@ -26,13 +26,14 @@ from hookloop.supervised.models.gpt import GPT
 class Completions:
     """Prompts and what was drawn after them."""
 
-    tokens_BT: Tensor
-    """Prompt, completion, padding."""
-    log_probs_BT: Tensor
-    """Of what was drawn, where it stands; 0 elsewhere."""
-    prompt_lengths_B: Tensor
-    lengths_B: Tensor
-    """Symbols drawn, the end among them."""
+    tokens: Tensor
+    """[B, T]: prompt, completion, padding."""
+    log_probs: Tensor
+    """[B, T]: of what was drawn, where it stands; 0 elsewhere."""
+    prompt_lengths: Tensor
+    """[B]"""
+    lengths: Tensor
+    """[B]: symbols drawn, the end among them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from hookloop.rl.value_hook import ValueHook
 from hookloop.sequences.collector import LessonSlots, SequenceCollector
 from hookloop.sequences.config import SequenceConfig
 from hookloop.sequences.learner import SequenceLearner
-from hookloop.sequences.lessons import SequenceLesson, make_lessons
+from hookloop.sequences.lessons import make_lessons
 from hookloop.sequences.losses import SequenceLoss
 from hookloop.sequences.rollout import build_model, performer_maker, vocabulary_of
 from hookloop.sequences.workload import SequenceWorkload
@@ -38,7 +38,6 @@ class SequenceTrainer:
     Args:
         config: The settings.
         losses: What to minimise, in order; each with a name of its own.
-        lessons: By their names in the curriculum; by default those that are registered.
         open_pool: Makes the pool that draws completions, given what makes its performers; in this process by default.
         hooks: Anything that should happen besides: hooks in any dialect, or a HookManager.
         seed: The root of all randomness of this run.
@@ -50,14 +49,13 @@ class SequenceTrainer:
         config: SequenceConfig,
         *,
         losses: Sequence[SequenceLoss],
-        lessons: Mapping[str, SequenceLesson] | None = None,
         open_pool: OpenPool = InlinePool,
         hooks: HookManager | Sequence[object] = (),
         seed: int = 0,
         second_signal: SECOND = "raise",
     ) -> None:
         self.config = config
-        self.lessons = dict(make_lessons(config.curriculum) if lessons is None else lessons)
+        self.lessons = make_lessons(config.curriculum)
         self.losses = list(losses)
         _require_distinct(self.losses)
         self.vocabulary = vocabulary_of(self.lessons)

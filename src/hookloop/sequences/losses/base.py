@@ -1,4 +1,4 @@
-"""What a loss of sequences is: which groups it learns from, what a completion is worth to it, and a number to minimise."""
+"""What a loss of sequences is: it says which groups it learns from, and turns minibatches into a number to minimise."""
 
 from __future__ import annotations
 
@@ -44,15 +44,17 @@ class SequenceLoss:
 
     def groups(self, sequences: Sequences) -> Tensor:
         """Return which groups [G] it has something to learn from; all by default."""
-        return torch.ones(len(sequences.rewards_GK), dtype=torch.bool)
+        return torch.ones(len(sequences.rewards), dtype=torch.bool)
 
     def advantages(self, rewards_GK: Tensor) -> Tensor:
         """Return what each completion is worth compared with the others of its group; by default just its reward."""
         return rewards_GK
 
     def train(self, minibatch: SequenceMinibatch, trainer_state: TrainerState) -> Tensor:
-        """Return the loss of a minibatch, or a zero without gradient while the schedule says no."""
-        return self.run_train(minibatch, trainer_state) if self.is_training(trainer_state) else torch.zeros(())
+        """Return the loss of a minibatch, or a zero without gradient: the schedule says no, or nothing was drawn."""
+        has_rows = self.needs_examples or len(minibatch.drawn_groups) > 0
+        is_due = has_rows and self.is_training(trainer_state)
+        return self.run_train(minibatch, trainer_state) if is_due else torch.zeros(())
 
     def run_train(self, minibatch: SequenceMinibatch, trainer_state: TrainerState) -> Tensor:
         """Return the loss of a minibatch: a mean over its groups."""

@@ -51,7 +51,7 @@ class GRPO(SequenceLoss):
 
     def groups(self, sequences: Sequences) -> Tensor:
         """Return the groups whose rewards differ, or all."""
-        return unequal_groups(sequences.rewards_GK) if self.skip_equal_groups else super().groups(sequences)
+        return unequal_groups(sequences.rewards) if self.skip_equal_groups else super().groups(sequences)
 
     def advantages(self, rewards_GK: Tensor) -> Tensor:
         """Return rewards minus the mean of their group, by its deviation."""
@@ -61,16 +61,16 @@ class GRPO(SequenceLoss):
 
     def run_train(self, minibatch: SequenceMinibatch, trainer_state: TrainerState) -> Tensor:
         """Return the mean over completions of the mean over their symbols."""
-        now_RT, mask_RT = minibatch.log_probs_RT, minibatch.mask_RT
-        change_RT = now_RT - minibatch.old_log_probs_RT
+        now_RT, mask_RT = minibatch.log_probs, minibatch.mask
+        change_RT = now_RT - minibatch.old_log_probs
         ratio_RT = change_RT.exp()
-        advantages_R1 = minibatch.advantages_R(self.name)[:, None]
+        advantages_R1 = minibatch.advantages_of(self.name)[:, None]
         clipped_RT = ratio_RT.clamp(1 - self.clip, 1 + self.clip)
         policy_RT = -torch.minimum(ratio_RT * advantages_R1, clipped_RT * advantages_R1)
         policy = minibatch.mean(mean_over_drawn(policy_RT, mask_RT))
         kl = torch.zeros(())
         if self.needs_reference:
-            kl = minibatch.mean(mean_over_drawn(distance_estimate(now_RT, minibatch.reference_RT), mask_RT))
+            kl = minibatch.mean(mean_over_drawn(distance_estimate(now_RT, minibatch.reference), mask_RT))
         with torch.no_grad():
             is_clipped = minibatch.mean(mean_over_drawn(((ratio_RT - 1).abs() > self.clip).float(), mask_RT))
             approx_kl = minibatch.mean(mean_over_drawn(ratio_RT - 1 - change_RT, mask_RT))

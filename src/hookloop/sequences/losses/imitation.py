@@ -40,20 +40,20 @@ class Imitation(SequenceLoss):
 
     def groups(self, sequences: Sequences) -> Tensor:
         """Return the groups that nobody was rewarded in and whose answer is known."""
-        assert sequences.example_mask_GT is not None, "examples are asked for while a loss needs them"
-        is_known = sequences.example_mask_GT.any(dim=1)
-        return is_known & ~(sequences.rewards_GK > 0).any(dim=1) if self.only_failed else is_known
+        assert sequences.example_mask is not None, "examples are asked for while a loss needs them"
+        is_known = sequences.example_mask.any(dim=1)
+        return is_known & ~(sequences.rewards > 0).any(dim=1) if self.only_failed else is_known
 
     def run_train(self, minibatch: SequenceMinibatch, trainer_state: TrainerState) -> Tensor:
         """Return minus the mean log-probability of the symbols of right answers."""
         sequences = minibatch.sequences
-        assert sequences.example_tokens_GT is not None
-        assert sequences.example_mask_GT is not None
+        assert sequences.example_tokens is not None
+        assert sequences.example_mask is not None
         wanted = minibatch.groups[self.groups(sequences)[minibatch.groups]]
         if not len(wanted):
             return torch.zeros(())
-        mask_ET = sequences.example_mask_GT[wanted]
-        found_ET = token_log_probs(minibatch.model, sequences.example_tokens_GT[wanted], mask_ET)
+        mask_ET = sequences.example_mask[wanted]
+        found_ET = token_log_probs(minibatch.model, sequences.example_tokens[wanted], mask_ET)
         loss = -mean_over_drawn(found_ET, mask_ET).sum() / len(minibatch.groups)
         share = len(wanted) / len(minibatch.groups)
         self.statistics.add(("answer", "share"), torch.stack([loss.detach(), torch.tensor(share)]))

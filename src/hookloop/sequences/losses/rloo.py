@@ -32,7 +32,7 @@ class RLOO(SequenceLoss):
 
     def groups(self, sequences: Sequences) -> Tensor:
         """Return the groups whose rewards differ, or all."""
-        return unequal_groups(sequences.rewards_GK) if self.skip_equal_groups else super().groups(sequences)
+        return unequal_groups(sequences.rewards) if self.skip_equal_groups else super().groups(sequences)
 
     def advantages(self, rewards_GK: Tensor) -> Tensor:
         """Return each reward minus the mean of the others."""
@@ -41,7 +41,7 @@ class RLOO(SequenceLoss):
 
     def run_train(self, minibatch: SequenceMinibatch, trainer_state: TrainerState) -> Tensor:
         """Return minus the mean of advantage times log-probability of the whole completion."""
-        advantages_R = minibatch.advantages_R(self.name)
-        loss = -minibatch.mean(advantages_R * minibatch.log_probs_RT.sum(dim=1))
+        advantages_R = minibatch.advantages_of(self.name)
+        loss = -minibatch.mean(advantages_R * minibatch.log_probs.sum(dim=1))
         self.statistics.add(("policy", "advantage"), torch.stack([loss.detach(), minibatch.mean(advantages_R.abs())]))
         return loss
