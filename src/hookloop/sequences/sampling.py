@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from hookloop.errors import ConfigError
 from hookloop.sequences.vocabulary import END, PAD
+from hookloop.supervised.models.cache import CachedReader
 from hookloop.supervised.models.gpt import GPT
 
 
@@ -90,7 +91,7 @@ def complete(
     """Complete all prompts together; the same generator gives the same bits.
 
     Args:
-        model: What says how likely each symbol is; in the mode it is in.
+        model: What says how likely each symbol is; without dropout, whatever mode it is in.
         prompts: Symbols by number; none is empty.
         most_drawn: A row that has not drawn its end by then is cut off.
         generator: What the symbols are drawn with.
@@ -101,22 +102,26 @@ def complete(
     if not counts or min(counts) < 1:
         raise ConfigError("There is nothing to complete: a batch needs prompts of at least one symbol each.")
     first, width = min(counts), max(counts) + most_drawn
-    tokens_BT = padded(prompts, width)
-    log_probs_BT = torch.zeros(len(prompts), width)
-    prompt_lengths_B = torch.tensor(counts)
-    lengths_B = torch.zeros_like(prompt_lengths_B)
-    ended_B = torch.zeros(len(prompts), dtype=torch.bool)
+    begins_B = torch.tensor(counts)
+    places_T1 = torch.arange(width)[:, None]
+    window_TB = (places_T1 >= begins_B) & (places_T1 < begins_B + most_drawn)
+    has_more_TB = places_T1 + 1 < begins_B + most_drawn
+    # Time comes first, so that what is written in a step lies together.
+    tokens_TB = padded(prompts, width).t().contiguous()
+    log_probs_TB = torch.zeros(width, len(prompts))
+    alive_B = torch.ones(len(prompts), dtype=torch.bool)
     noise_BV = torch.empty(len(prompts), model.symbol.num_embeddings)
-    cache = model.new_cache(len(prompts), width)
-    scores_BV = model(tokens_BT[:, :first], cache)[:, -1]
+    reader = CachedReader(model, len(prompts), width)
+    scores_BV = reader.read(tokens_TB[:first].t())
     for place in range(first, width):
-        drawn_B, drawn_log_probs_B = drawing.draw(scores_BV, noise_BV, generator)
-        draws_B = (prompt_lengths_B <= place) & ~ended_B
-        tokens_BT[:, place] = torch.where(draws_B, drawn_B, tokens_BT[:, place])
-        log_probs_BT[:, place] = drawn_log_probs_B * draws_B
-        lengths_B += draws_B
-        ended_B |= draws_B & ((drawn_B == END) | (lengths_B == most_drawn))
-        if ended_B.all():  # asked each time: on a CPU the answer costs less than one step for nothing
+        drawn_B, log_probs_TB[place] = drawing.draw(scores_BV, noise_BV, generator)
+        draws_B = window_TB[place] & alive_B
+        tokens_TB[place] = torch.where(draws_B, drawn_B, tokens_TB[place])
+        alive_B &= tokens_TB[place] != END
+        if not (alive_B & has_more_TB[place]).any():  # on a CPU the answer costs less than a step for nothing
             break
-        scores_BV = model(tokens_BT[:, place : place + 1], cache)[:, 0]
-    return Completions(tokens_BT, log_probs_BT, prompt_lengths_B, lengths_B)
+        scores_BV = reader.read(tokens_TB[place][:, None])
+    is_end_TB = (tokens_TB == END).int()
+    mask_TB = window_TB & (is_end_TB.cumsum(dim=0) == is_end_TB)
+    log_probs_TB.masked_fill_(~mask_TB, 0.0)
+    return Completions(tokens_TB.t().contiguous(), log_probs_TB.t().contiguous(), begins_B, mask_TB.sum(dim=0))

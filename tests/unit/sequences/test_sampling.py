@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,6 +11,7 @@ from hookloop.errors import ConfigError
 from hookloop.sequences.experience import token_log_probs
 from hookloop.sequences.sampling import Completions, Drawing, complete
 from hookloop.sequences.vocabulary import END, PAD
+from hookloop.supervised.models.cache import CachedReader
 from hookloop.supervised.models.gpt import GPT
 from tests.unit.sequences.models import small_model
 
@@ -29,52 +28,37 @@ def drawn_mask(found: Completions) -> torch.Tensor:
     return ((places >= begins) & (places < begins + found.lengths[:, None])).float()
 
 
-def without_end(model: GPT) -> GPT:
-    """Let a model never draw its end, so that a test can say how long its rows are."""
-    forward = model.forward
-
-    def endless(tokens: torch.Tensor, cache: object = None) -> torch.Tensor:
-        scores = forward(tokens, cache)  # type: ignore[arg-type]  # handed on as it came
-        scores[..., END] = -math.inf
-        return scores
-
-    model.forward = endless  # type: ignore[method-assign]  # a model of this test alone
+def without_end(seed: int = 0) -> GPT:
+    """Return a model that never draws its end, so that a test can say how long its rows are."""
+    model = small_model(seed=seed)
+    with torch.no_grad():
+        model.norm.bias[0] = 50.0
+        model.symbol.weight[:, 0] = 0.0
+        model.symbol.weight[END, 0] = -2.0
     return model
 
 
 def test_a_model_that_reads_with_a_cache_scores_as_one_that_reads_all_at_once() -> None:
     model = small_model()
     tokens = torch.randint(0, 7, (3, 12), generator=generator())
-    cache = model.new_cache(3, 12)
+    reader = CachedReader(model, 3, 12)
 
-    first = model(tokens[:, :5], cache)
-    rest = [model(tokens[:, place : place + 1], cache) for place in range(5, 12)]
+    found = [reader.read(tokens[:, :5])] + [reader.read(tokens[:, place : place + 1]) for place in range(5, 12)]
 
-    assert torch.allclose(torch.cat([first, *rest], dim=1), model(tokens), atol=1e-5)
-
-
-def test_a_cache_that_was_cleared_is_as_good_as_new() -> None:
-    model = small_model()
-    tokens = torch.randint(0, 7, (2, 6), generator=generator())
-    cache = model.new_cache(2)
-    model(tokens.flip(0), cache)
-
-    cache.clear()
-
-    assert torch.equal(model(tokens, cache), model(tokens, model.new_cache(2)))
+    assert torch.allclose(torch.stack(found, dim=1), model(tokens)[:, 4:], atol=1e-5)
 
 
 def test_a_cache_refuses_what_it_cannot_take() -> None:
     model = small_model()
-    cache = model.new_cache(1, 4)
-    model(torch.tensor([[2, 3]]), cache)
+    reader = CachedReader(model, 1, 4)
+    reader.read(torch.tensor([[2, 3]]))
 
     with pytest.raises(ConfigError, match="one at a time, got 2"):
-        model(torch.tensor([[2, 3]]), cache)
+        reader.read(torch.tensor([[2, 3]]))
     with pytest.raises(ConfigError, match="longer than the 4"):
-        model(torch.tensor([[2, 3, 4]]), cache)
+        reader.read(torch.tensor([[2, 3, 4]]))
     with pytest.raises(ConfigError, match="A cache for 25 symbols is longer than the 24"):
-        model.new_cache(1, 25)
+        CachedReader(model, 1, 25)
 
 
 @settings(max_examples=25, deadline=None)
@@ -111,24 +95,24 @@ def test_every_row_keeps_its_prompt_and_ends_at_its_own_end() -> None:
 
 
 def test_a_row_that_never_ends_is_cut_off() -> None:
-    found = complete(without_end(small_model()), PROMPTS, MOST, generator=generator())
+    found = complete(without_end(), PROMPTS, MOST, generator=generator())
 
     assert found.lengths.tolist() == [MOST] * len(PROMPTS)
 
 
 def test_sampling_stops_when_all_rows_have_ended() -> None:
-    model, calls = small_model(), [0]
-    model.register_forward_hook(lambda *_: calls.__setitem__(0, calls[0] + 1))
+    short, long = generator(3), generator(3)
+    model = small_model()
 
-    found = complete(model, [[2, 3]] * 2, 20, generator=generator(3))
+    found = complete(model, [[2, 3]] * 2, 20, generator=short)
+    complete(model, [[2, 3]] * 2, int(found.lengths.max()), generator=long)
 
-    longest = int(found.lengths.max())
-    assert longest < 20
-    assert calls[0] == longest
+    assert int(found.lengths.max()) < 20
+    assert torch.equal(short.get_state(), long.get_state()), "nothing was drawn after the last end"
 
 
 def test_the_likeliest_symbols_are_those_of_a_loop_without_a_cache() -> None:
-    model = without_end(small_model())
+    model = without_end()
     prompts = [[2, 3, 4], [5, 6, 2]]
 
     found = complete(model, prompts, 8, generator=generator(), drawing=Drawing(temperature=0))

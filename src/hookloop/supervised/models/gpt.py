@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hookloop.errors import ConfigError
-from hookloop.supervised.models.cache import KeyValueCache
 
 
 class GPT(nn.Module):
@@ -42,7 +41,6 @@ class GPT(nn.Module):
         if width % heads:
             raise ConfigError(f"The heads must divide the width: {width} is no multiple of {heads}.")
         self.block_size = block_size
-        self.heads = heads
         self.symbol = nn.Embedding(symbols, width)
         self.position = nn.Embedding(block_size, width)
         self.dropout = nn.Dropout(dropout)
@@ -55,33 +53,16 @@ class GPT(nn.Module):
             if name.endswith("back.weight"):  # each block adds to the sum twice; it should not grow with their number
                 nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * layers))
 
-    def forward(self, input_ids_BT: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Return the scores [B, T, V] of the symbol that follows each position.
-
-        Args:
-            input_ids_BT: The sequences; with a cache, what follows on those it has read: all of them at first, later
-                one symbol at a time.
-            cache: What was read before, which is not computed again; see ``new_cache``.
-        """
-        begin = 0 if cache is None else cache.length
-        length = begin + input_ids_BT.shape[1]
-        longest = self.block_size if cache is None else cache.capacity
-        if length > longest:
-            raise ConfigError(f"A sequence of {length} symbols is longer than the {longest} this model reads.")
-        places_T = torch.arange(begin, length, device=input_ids_BT.device)
-        x_BTW = self.dropout(self.symbol(input_ids_BT) + self.position(places_T))
-        for layer, block in enumerate(self.blocks):
-            x_BTW = block(x_BTW, layer, cache)
-        if cache is not None:
-            cache.length = length
-        return self.scores(self.norm(x_BTW))
-
-    def new_cache(self, batch: int, length: int | None = None) -> KeyValueCache:
-        """Return an empty cache for sequences up to a length, ``block_size`` by default."""
-        length = self.block_size if length is None else length
+    def forward(self, input_ids_BT: Tensor) -> Tensor:
+        """Return the scores [B, T, V] of the symbol that follows each position."""
+        length = input_ids_BT.shape[1]
         if length > self.block_size:
-            raise ConfigError(f"A cache for {length} symbols is longer than the {self.block_size} this model reads.")
-        return KeyValueCache(len(self.blocks), batch, self.heads, length, self.symbol.embedding_dim // self.heads)
+            raise ConfigError(f"A sequence of {length} symbols is longer than the {self.block_size} this model reads.")
+        places_T = torch.arange(length, device=input_ids_BT.device)
+        x_BTW = self.dropout(self.symbol(input_ids_BT) + self.position(places_T))
+        for block in self.blocks:
+            x_BTW = block(x_BTW)
+        return self.scores(self.norm(x_BTW))
 
     @torch.no_grad()
     def continuation(
@@ -140,9 +121,9 @@ class _Block(nn.Module):
         self.attention = _Attention(width, heads, dropout)
         self.feed = _Feed(width, dropout)
 
-    def forward(self, x_BTW: Tensor, layer: int, cache: KeyValueCache | None) -> Tensor:
+    def forward(self, x_BTW: Tensor) -> Tensor:
         """Add what the other positions and the layer have to say."""
-        x_BTW = x_BTW + self.attention(self.attention_norm(x_BTW), layer, cache)
+        x_BTW = x_BTW + self.attention(self.attention_norm(x_BTW))
         return x_BTW + self.feed(self.feed_norm(x_BTW))
 
 
@@ -155,18 +136,13 @@ class _Attention(nn.Module):
         self.back = nn.Linear(width, width, bias=False)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x_BTW: Tensor, layer: int, cache: KeyValueCache | None) -> Tensor:
+    def forward(self, x_BTW: Tensor) -> Tensor:
         """Let each position read those before it."""
         batch, length, width = x_BTW.shape
         shape = batch, length, 3, self.heads, width // self.heads
         query, key, value = self.queries_keys_values(x_BTW).view(shape).permute(2, 0, 3, 1, 4)
-        if cache is not None:
-            key, value = cache.extend(layer, key, value)
-        if length > 1 and key.shape[2] > length:
-            raise ConfigError(f"After the first symbols a cache takes one at a time, got {length}.")
         rate = self.rate if self.training else 0.0
-        # A single position reads all there are, and a mask of one row would hide them.
-        read = functional.scaled_dot_product_attention(query, key, value, dropout_p=rate, is_causal=length > 1)
+        read = functional.scaled_dot_product_attention(query, key, value, dropout_p=rate, is_causal=True)
         return self.dropout(self.back(read.transpose(1, 2).reshape(batch, length, width)))
 
 
