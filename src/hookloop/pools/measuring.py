@@ -1,0 +1,99 @@
+"""What tasks cost, measured in this process: no worker is started to find out that none is worth it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+
+from torch import Tensor
+
+from hookloop.pools.channel import Channel, Kind
+from hookloop.pools.choice import TaskCosts
+from hookloop.pools.packing import pack, unpack
+from hookloop.pools.protocol import MakePerformer, Plain
+from hookloop.pools.weights import WeightsReader, WeightsWriter
+
+REPEATS = 3
+
+
+def measure_costs(make: MakePerformer, payload: Plain, weights: Mapping[str, Tensor]) -> TaskCosts:
+    """Compute a task here a few times, bring it round through a pipe, and return what each of that takes.
+
+    Args:
+        make: Makes what computes; what it makes is closed again.
+        payload: Of a task like those to come.
+        weights: Like those to be published.
+    """
+    performer = make()
+    try:
+        performer.take_weights(0, weights)
+        value = performer.perform(payload)  # untimed: a first time builds what later ones find
+        cpu_started = time.process_time()
+        seconds = _seconds(lambda: performer.perform(payload))
+        cpu_seconds = (time.process_time() - cpu_started) / REPEATS
+    finally:
+        performer.close()
+    return TaskCosts(
+        seconds=seconds,
+        cpu_seconds=min(cpu_seconds, seconds),
+        transport_seconds=_transport_seconds(payload, value),
+        weights_seconds=_weights_seconds(weights),
+    )
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _transport_seconds(payload: Plain, value: Plain) -> float:
+    pair = socket.socketpair()
+    pool, worker = (Channel(end) for end in pair)
+
+    def go_round() -> None:
+        for sender, receiver, content in ((pool, worker, payload), (worker, pool, value)):
+            sender.send(Kind.TASK, 0, pack(content))
+            message = receiver.receive()
+            assert message is not None
+            unpack(message.content)
+
+    with pair[0], pair[1]:
+        return _seconds(go_round)
+
+
+def _weights_seconds(weights: Mapping[str, Tensor]) -> float:
+    writer = WeightsWriter(weights)
+    reader = WeightsReader(os.dup(writer.descriptor))
+    versions = iter(range(2 + REPEATS))
+
+    def publish_and_take() -> None:
+        writer.publish(next(versions), weights)
+        reader.read()
+
+    try:
+        for _ in range(2):  # the first time in each place the memory is made
+            publish_and_take()
+        return _seconds(publish_and_take)
+    finally:
+        writer.close()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    taken: list[float] = []
+    for _ in range(REPEATS):
+        started = time.perf_counter() - _kept_waiting_seconds()
+        work()
+        taken.append(time.perf_counter() - _kept_waiting_seconds() - started)
+    return median(taken)
+
+
+def _kept_waiting_seconds() -> float:
+    """Return how long other programs have kept this thread from a core; on a busy machine that looks like sleep."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+    except (OSError, IndexError):  # other systems do not tell
+        return 0.0
