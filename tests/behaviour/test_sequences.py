@@ -61,8 +61,9 @@ class Backwards(InlinePool):
         self._waiting.rotate(1)
 
 
-def trained(open_pool: Any = None, hooks: list[object] | None = None) -> dict[str, Any]:
-    trainer = build_trainer(settings(), open_pool=open_pool, hooks=hooks or [], seed=5)
+def trained(open_pool: Any = None, hooks: list[object] | None = None, workers: int = 0) -> dict[str, Any]:
+    config = settings().model_copy(update={"workers": workers})
+    trainer = build_trainer(config, open_pool=open_pool, hooks=hooks or [], seed=5)
     trainer.add_hook(stop_after(4), name="stop", on="epoch_end")
     trainer.train(10**9)
     return ending(trainer)
@@ -70,6 +71,11 @@ def trained(open_pool: Any = None, hooks: list[object] | None = None) -> dict[st
 
 def test_the_order_in_which_slots_are_computed_changes_nothing() -> None:
     assert trained(Backwards) == trained()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_any_number_of_workers_gives_the_same_bits(workers: int) -> None:
+    assert trained(workers=workers) == trained()
 
 
 def test_observers_change_nothing() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from hookloop.core import HookManager
 from hookloop.core.signals import SECOND
-from hookloop.pools import InlinePool
+from hookloop.pools import make_pool
 from hookloop.sequences.config import GRPOConfig, ImitationConfig, RLOOConfig, SequenceConfig
 from hookloop.sequences.losses import GRPO, RLOO, Imitation, SequenceLoss
 from hookloop.sequences.trainer import OpenPool, SequenceTrainer
@@ -32,7 +33,7 @@ def build_trainer(
     return SequenceTrainer(
         config,
         losses=[build_loss(name, loss) for name, loss in config.losses.items()],
-        open_pool=open_pool if open_pool is not None else InlinePool,
+        open_pool=open_pool or partial(make_pool, "process", config.workers),
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,
