@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hookloop.core.clocks import (
     ENV_STEPS,
@@ -89,12 +89,17 @@ BUILT_IN_EVENTS: tuple[Event, ...] = (
 
 
 class EventTable:
-    """The events one set of hooks knows: the built-in ones and those its workload declares."""
+    """The events one set of hooks knows: the built-in ones and those its workload declares.
+
+    Args:
+        step_clock: What ``step_end`` is counted on.
+    """
 
     __slots__ = ("_aliases", "_events")
 
-    def __init__(self) -> None:
+    def __init__(self, step_clock: str = ENV_STEPS) -> None:
         self._events = {event.name: event for event in BUILT_IN_EVENTS}
+        self._events["step_end"] = replace(self._events["step_end"], clock=step_clock)
         self._aliases = {alias: event.name for event in BUILT_IN_EVENTS for alias in event.aliases}
 
     def __iter__(self) -> Iterator[Event]:

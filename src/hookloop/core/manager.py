@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from hookloop.core.clocks import canonical_clock
+from hookloop.core.clocks import BUILT_IN_CLOCKS, ENV_STEPS, canonical_clock
 from hookloop.core.context import HookContext
 from hookloop.core.costs import HookCost, log, over_budget
 from hookloop.core.entries import Entry
@@ -31,6 +31,7 @@ class HookManager:
 
     Args:
         default_event: The event of ``run`` methods and of functions that do not say ``on``.
+        step_clock: What ``step_end`` is counted on; a workload whose steps are none of the environment has its own.
         on_error: The failure policy of hooks that do not declare one.
         strict: Raise every failure, whatever the policies say; for tests.
         ranks: The processes of the run; hooks of ``ranks="main"`` are absent from all others.
@@ -41,6 +42,7 @@ class HookManager:
         self,
         *,
         default_event: str = "step_end",
+        step_clock: str = ENV_STEPS,
         on_error: str = "raise",
         strict: bool = False,
         ranks: Ranks | None = None,
@@ -48,11 +50,13 @@ class HookManager:
     ) -> None:
         if on_error not in ON_ERROR:
             raise RegistrationError(f"on_error must be one of {', '.join(map(repr, ON_ERROR))}, got {on_error!r}.")
-        self.events = EventTable()
+        self.events = EventTable(step_clock)
         self.ranks: Ranks = ranks if ranks is not None else SingleProcess()
         self.time_ns = time_ns
         self.default_event = self.events.find(default_event, where="to be the default").name
         self._roster = Roster(self.events, self.default_event, self.ranks.broadcast, self._announce)
+        if step_clock not in BUILT_IN_CLOCKS:
+            self._roster.clocks.add(step_clock)
         self._board = Switchboard(self._roster, self.ranks, time_ns, on_error=on_error, strict=strict)
         self.emit = self._board.emit
         self._context: HookContext | None = None

@@ -12,10 +12,11 @@ from hookloop.core import Always, HookContext, Never, PeriodicHook, When, derive
 from hookloop.core.background import BackgroundRunner
 from hookloop.core.due import Rule
 from hookloop.errors import EvaluationError, RegistrationError
+from hookloop.evaluation.defaults import FULL_EXAMPLES, FULL_FREQUENCY, MAIN
 from hookloop.evaluation.evaluator import evaluate, kept_global_random
 from hookloop.evaluation.results import EvaluationResult, Key
 from hookloop.evaluation.tasks import Curriculum, EvaluationTask, Player
-from hookloop.hooks.evaluation_forms import FULL_EXAMPLES, FULL_FREQUENCY, MAIN, periodic_task, task_of
+from hookloop.hooks.evaluation_forms import periodic_task, task_of
 from hookloop.hooks.evaluation_report import ReplaySink, log_late, log_result
 
 log = logging.getLogger("hookloop.hooks.evaluation")

@@ -8,10 +8,6 @@ from hookloop.core import Every
 from hookloop.errors import ConfigError, RegistrationError
 from hookloop.evaluation.tasks import EvaluationTask
 
-MAIN = "eval"
-"""What the evaluation is called whose scores stand in the state without its name before them."""
-FULL_FREQUENCY, FULL_EXAMPLES = 100, 64
-
 
 def task_of(eval_config: object, eval_type: str) -> EvaluationTask | None:
     """Return what is asked for by a task, by settings, or by a mapping of them; None if nothing is."""

@@ -65,7 +65,7 @@ class LessonPlan:
         if selected != self._selected:
             self._selected = selected
             share = f"{counts[selected]} of {self.envs.slots} slots play it"
-            _tell(
+            tell_of_change(
                 loop, LessonChange(selected, "selected", f"{share}, its probability is {probabilities[selected]:.2f}")
             )
         loop.context.lesson_id = selected
@@ -83,11 +83,7 @@ class LessonPlan:
 
     def announce(self, loop: TrainingLoop) -> None:
         """Fire ``lesson_changed`` for what has changed, and show the curriculum in the state."""
-        current = loop.context.lesson_id
-        for change in self.curriculum.drain_changes():
-            _tell(loop, change)
-        loop.context.lesson_id = current
-        loop.state.curriculum = self.curriculum.summary()
+        announce_changes(self.curriculum, loop)
 
     def metrics(self) -> dict[str, float]:
         """Return the curriculum's metrics."""
@@ -125,6 +121,16 @@ def find_lesson_envs(envs: object) -> LessonEnvs:
     return inside
 
 
-def _tell(loop: TrainingLoop, change: LessonChange) -> None:
+def announce_changes(curriculum: Curriculum, loop: TrainingLoop) -> None:
+    """Fire ``lesson_changed`` for what has changed in a curriculum, and show it in the state."""
+    current = loop.context.lesson_id
+    for change in curriculum.drain_changes():
+        tell_of_change(loop, change)
+    loop.context.lesson_id = current
+    loop.state.curriculum = curriculum.summary()
+
+
+def tell_of_change(loop: TrainingLoop, change: LessonChange) -> None:
+    """Fire ``lesson_changed`` for one change."""
     loop.context.metadata["lesson_change"] = change
     loop.lesson_changed(change.lesson)

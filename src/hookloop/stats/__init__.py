@@ -12,17 +12,29 @@ _HOMES = {
     "EvaluationTasks": "hookloop.stats.evaluation_tasks",
     "Health": "hookloop.stats.writer",
     "Point": "hookloop.stats.reader",
+    "RunStatus": "hookloop.stats.run_status",
+    "RunStatusReader": "hookloop.stats.run_status",
     "StatsClient": "hookloop.stats.client",
     "StatsReader": "hookloop.stats.reader",
     "StatsStore": "hookloop.stats.store",
 }
 
-__all__ = ["EvaluationTasks", "Health", "Point", "StatsClient", "StatsReader", "StatsStore"]
+__all__ = [
+    "EvaluationTasks",
+    "Health",
+    "Point",
+    "RunStatus",
+    "RunStatusReader",
+    "StatsClient",
+    "StatsReader",
+    "StatsStore",
+]
 
 if TYPE_CHECKING:
     from hookloop.stats.client import StatsClient
     from hookloop.stats.evaluation_tasks import EvaluationTasks
     from hookloop.stats.reader import Point, StatsReader
+    from hookloop.stats.run_status import RunStatus, RunStatusReader
     from hookloop.stats.store import StatsStore
     from hookloop.stats.writer import Health
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
@@ -16,6 +16,7 @@ from hookloop.rl.config import EnvConfig
 from hookloop.rl.env_making import unscaled_envs
 from hookloop.rl.envs import Envs, NormalizedObservations, WrappedEnvs
 from hookloop.rl.evaluation.playing import Session
+from hookloop.rl.evaluation.recording import Recorder
 from hookloop.rl.policies import Policy
 
 
@@ -39,6 +40,9 @@ class PolicyPlayer:
         normalisation: How training scales observations; None if it does not.
     """
 
+    recorder_type: ClassVar[type[Recorder]] = Recorder
+    """What is recorded of episodes: all that a person wants to see, or what is learned from."""
+
     def __init__(
         self, policy: Policy, env: EnvConfig | None = None, *, normalisation: Normalisation | None = None
     ) -> None:
@@ -56,7 +60,9 @@ class PolicyPlayer:
         """Play episodes; ``env`` says what differs from training: settings by name, an id, or None."""
         config = env_settings(self.env, env)
         num_envs = min(wanted.episodes, wanted.num_envs or config.num_envs)
-        return Session(self.policy, lambda: self._make(config, num_envs, wanted.render), wanted).play()
+        return Session(
+            self.policy, lambda: self._make(config, num_envs, wanted.render), wanted, self.recorder_type
+        ).play()
 
     def _make(self, config: EnvConfig, num_envs: int, render: Render | None) -> Envs:
         if render is not None:  # only single environments can be drawn

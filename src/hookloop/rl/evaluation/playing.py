@@ -34,8 +34,11 @@ STOP_SECONDS = 1.0  # how long to wait for a step that is under way
 class Session:
     """Plays the episodes of one simulation; another thread may stop it and take those that have ended."""
 
-    def __init__(self, policy: Policy, make: Callable[[], Envs], wanted: Wanted) -> None:
+    def __init__(
+        self, policy: Policy, make: Callable[[], Envs], wanted: Wanted, recorder_type: type[Recorder] = Recorder
+    ) -> None:
         self._policy, self._make, self._wanted = policy, make, wanted
+        self._recorder_type = recorder_type
         self._ended: list[PlayedEpisode] = []
         self._should_stop = threading.Event()
 
@@ -80,7 +83,8 @@ class Session:
         generator = torch.Generator().manual_seed(derive_seed(seed, "act"))
         state = policy.initial_state(envs.num_envs) if policy.is_recurrent else None
         noise = policy.held_noise(envs.num_envs)
-        recorder = Recorder(policy, _innermost(envs), range(max(0, min(slots, self._wanted.record - first))))
+        recorded = range(max(0, min(slots, self._wanted.record - first)))
+        recorder = self._recorder_type(policy, _innermost(envs), recorded)
         playing = set(range(slots))
         while playing and not self._should_stop.is_set():
             obs, mask = _as_tensors(envs.obs), None

@@ -22,6 +22,7 @@ MOST_BYTES = 64_000_000
 
 OBSERVATIONS, ACTIONS, REWARDS, VALUES, PROBABILITIES = "observations", "actions", "rewards", "values", "probabilities"
 CHOSEN, FRAMES, BOARDS = "chosen_probabilities", "frames", "boards"
+LOG_PROBS = "log_probs"
 
 
 @dataclass(slots=True)
@@ -119,6 +120,22 @@ class Recorder:
         )
         starts = torch.zeros((1, self._envs.num_envs), dtype=torch.bool)
         return self._policy.unroll(sequence, state, starts)[0]
+
+
+class TransitionRecorder(Recorder):
+    """Records what a trainer learns from, and nothing that is only shown."""
+
+    def look(self, obs: Obs, mask: Tensor | None, state: State | None, playing: Collection[int]) -> None:
+        """Take what the policy is about to act on."""
+        for slot, tape in self._recording(playing).items():
+            self._see(tape, self._envs.obs, slot)
+
+    def act(self, acted: Acted, playing: Collection[int]) -> None:
+        """Take what the policy did."""
+        for slot, tape in self._recording(playing).items():
+            tape.add(ACTIONS, acted.actions[slot].numpy())
+            tape.add(VALUES, acted.values[slot].numpy())
+            tape.add(LOG_PROBS, acted.log_probs[slot].numpy())
 
 
 def _drawing(envs: Envs) -> tuple[str, Any] | None:
