@@ -32,6 +32,8 @@ def find_trained(runs_dir: Path, run: str, command: str) -> RunFolder:
     """Return the folder of a run that a command can ask; of another kind of run, say which command fits."""
     folder = find_run(runs_dir, run)
     config = folder.read_config()
+    if config.workload == "sequences" and command == "sample":
+        return folder
     if config.workload != "supervised":
         raise ConfigError(
             f"The run {folder.name!r} ({config.recipe}) is one of reinforcement learning, and has a policy to play "

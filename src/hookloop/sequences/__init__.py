@@ -32,6 +32,8 @@ _HOMES = {
     "SequenceLoss": "hookloop.sequences.losses",
     "SequenceMinibatch": "hookloop.sequences.experience",
     "SequencePlayer": "hookloop.sequences.player",
+    "SequenceSource": "hookloop.sequences.source",
+    "SequenceSourceConfig": "hookloop.sequences.source_config",
     "SequenceTrainer": "hookloop.sequences.trainer",
     "SequenceTrainerConfig": "hookloop.sequences.config",
     "Sequences": "hookloop.sequences.experience",
@@ -57,6 +59,8 @@ __all__ = [
     "SequenceLoss",
     "SequenceMinibatch",
     "SequencePlayer",
+    "SequenceSource",
+    "SequenceSourceConfig",
     "SequenceTrainer",
     "SequenceTrainerConfig",
     "Sequences",
@@ -82,6 +86,8 @@ if TYPE_CHECKING:
     from hookloop.sequences.player import SequencePlayer
     from hookloop.sequences.rollout import RolloutPerformer
     from hookloop.sequences.sampling import Completions, Drawing, complete
+    from hookloop.sequences.source import SequenceSource
+    from hookloop.sequences.source_config import SequenceSourceConfig
     from hookloop.sequences.trainer import SequenceTrainer
     from hookloop.sequences.vocabulary import Vocabulary
 

@@ -53,11 +53,12 @@ class SequencePlayer:
             if deadline is not None and time.monotonic() > deadline:
                 break
             batch, seed = prompts[first : first + per_batch], derive_seed(wanted.seed, "answer", first)
-            found, texts = self.answer(lesson, batch, seed, temperature=0.0 if wanted.greedy else 1.0)
+            greedy = Drawing(0.0 if wanted.greedy else 1.0)
+            found, texts = self.answer(batch, most_drawn(lesson), seed, drawing=greedy)
             episodes += _episodes(lesson, batch, first, found, texts)
             sample = sample or {"prompt": batch[0], "response": texts[0]}
             often = [prompt for prompt in batch for _ in range(self.pass_k)]
-            _, texts = self.answer(lesson, often, derive_seed(seed, "pass"))
+            _, texts = self.answer(often, most_drawn(lesson), derive_seed(seed, "pass"))
             rewards = [lesson.reward(prompt, text) for prompt, text in zip(often, texts, strict=True)]
             drawn += [rewards[k : k + self.pass_k] for k in range(0, len(rewards), self.pass_k)]
         failed = wanted.episodes - len(episodes)
@@ -65,15 +66,15 @@ class SequencePlayer:
         return Played(tuple(episodes), failed, why, self._measures(episodes, drawn) if episodes else {}, sample)
 
     def answer(
-        self, lesson: SequenceLesson, prompts: Sequence[str], seed: int, *, temperature: float = 1.0
+        self, prompts: Sequence[str], most: int, seed: int, *, drawing: Drawing | None = None
     ) -> tuple[Completions, list[str]]:
-        """Answer prompts; the same seed gives the same responses."""
+        """Answer prompts with at most so many symbols; the same seed gives the same responses."""
         found = complete(
             self.model,
             [self.vocabulary.encode(prompt) for prompt in prompts],
-            most_drawn(lesson),
+            most,
             generator=torch.Generator().manual_seed(seed),
-            drawing=Drawing(temperature),
+            drawing=drawing,
         )
         return found, responses(self.vocabulary, found)
 
