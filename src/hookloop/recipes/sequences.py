@@ -11,12 +11,13 @@ from hookloop.supervised.config import GPTConfig
 
 
 def arithmetic() -> SequenceConfig:
-    """Learn to add, from single digits up, by reward (small GPT)."""
+    """Learn to add by reward, from single digits up (small GPT)."""
     return SequenceConfig(
-        total_env_steps=4_000_000,
+        total_env_steps=3_000_000,
         # A lesson that has just opened succeeds hardly ever, which adaptive weights take for hopeless: hence the floor.
         curriculum=CurriculumConfig(
             lessons=_sums(9, 29, 99), slots=8, success_alpha=0.01, minimum_sample_probability=0.2,
+            eval_n_examples=200,
         ),
         model=GPTConfig(layers=2, heads=4, width=64),
         # Rewards alone stop at half of the single digits: what was never drawn is never rewarded. So where no
