@@ -44,9 +44,9 @@ def test_the_public_names_of_checkpoints_bring_no_torch(name: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
-     ["config", "cartpole"], ["config", "arithmetic"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"],
-     ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"], ["runs", "--help"],
-     ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
+     ["config", "cartpole"], ["config", "arithmetic"], ["checkpoints", "--help"], ["export", "--help"],
+     ["import", "--help"], ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"],
+     ["runs", "--help"], ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
      ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"],
      ["sample", "--help"], ["predict", "--help"]],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from hookloop.core import HookContext, HookManager, LoopResult, TrainerState, TrainingLoop, derive_seed
+from hookloop.core import Clocks, HookContext, HookManager, LoopResult, TrainerState, TrainingLoop, derive_seed
 from hookloop.core.signals import SECOND
 from hookloop.curriculum import Curriculum
 from hookloop.errors import ConfigError
@@ -16,6 +16,7 @@ from hookloop.rl.collector import Collector
 from hookloop.rl.config import EnvConfig, TrainerConfig
 from hookloop.rl.envs import Envs
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec, merge_specs
+from hookloop.rl.figures import Named
 from hookloop.rl.learner import Learner
 from hookloop.rl.lessons import LessonPlan, find_lesson_envs
 from hookloop.rl.losses.base import Loss
@@ -48,6 +49,21 @@ class TrainResult:
     mean_return: float | None
     """Over the last hundred episodes; None if none has finished."""
     loop: LoopResult
+
+    @classmethod
+    def of(cls, ended: LoopResult, clocks: Clocks, mean_return: float | None) -> TrainResult:
+        """Return how a loop has ended, by its clocks."""
+        return cls(
+            version=RESULT_VERSION,
+            outcome=ended.outcome,
+            env_steps=clocks.env_steps,
+            epochs=clocks.epochs,
+            episodes=clocks.episodes,
+            optimizer_steps=clocks.optimizer_steps,
+            seconds=clocks.seconds,
+            mean_return=mean_return,
+            loop=ended,
+        )
 
 
 class Trainer:
@@ -88,7 +104,7 @@ class Trainer:
         self.env = env
         self.config = config = config if config is not None else TrainerConfig()
         self.policy, self.envs, self.losses = policy, envs, list(losses)
-        _require_distinct(self.losses)
+        require_distinct(self.losses)
         segment_length = config.segment_length if policy.is_recurrent else 1
         check_arithmetic(
             num_envs=envs.num_envs,
@@ -131,18 +147,7 @@ class Trainer:
             raise ConfigError(f"total_env_steps must be at least 1, got {total_env_steps}.")
         self.workload.total_env_steps = total_env_steps
         ended = self.loop.run()
-        clocks = self.state.clocks
-        return TrainResult(
-            version=RESULT_VERSION,
-            outcome=ended.outcome,
-            env_steps=clocks.env_steps,
-            epochs=clocks.epochs,
-            episodes=clocks.episodes,
-            optimizer_steps=clocks.optimizer_steps,
-            seconds=clocks.seconds,
-            mean_return=self.workload.mean_return(),
-            loop=ended,
-        )
+        return TrainResult.of(ended, self.state.clocks, self.workload.mean_return())
 
     def player(self) -> PolicyPlayer:
         """Return the policy as it is now, for an evaluation; training may go on meanwhile."""
@@ -212,9 +217,10 @@ def _specs(policy: Policy, envs: Envs, losses: Sequence[Loss], collector: type[C
     return {**specs, **{f"the loss {loss.name!r}": loss.get_experience_spec() for loss in losses}}
 
 
-def _require_distinct(losses: Sequence[Loss]) -> None:
+def require_distinct(losses: Sequence[Named], example: str = "PPO()") -> None:
+    """Refuse a trainer without losses, or with two of one name."""
     if not losses:
-        raise ConfigError("A trainer needs at least one loss, for example losses=[PPO()].")
+        raise ConfigError(f"A trainer needs at least one loss, for example losses=[{example}].")
     names = [loss.name for loss in losses]
     for name in names:
         if names.count(name) > 1:

@@ -14,7 +14,7 @@ from hookloop.errors import ConfigError
 from hookloop.pools import InlinePool, MakePerformer, WorkerPool
 from hookloop.rl.lessons import LessonPlan
 from hookloop.rl.optimizer import FlatAdam
-from hookloop.rl.trainer import RESULT_VERSION, TrainResult
+from hookloop.rl.trainer import TrainResult, require_distinct
 from hookloop.rl.value_hook import ValueHook
 from hookloop.sequences.collector import LessonSlots, SequenceCollector
 from hookloop.sequences.config import SequenceConfig
@@ -57,7 +57,7 @@ class SequenceTrainer:
         self.config = config
         self.lessons = make_lessons(config.curriculum)
         self.losses = list(losses)
-        _require_distinct(self.losses)
+        require_distinct(self.losses, "GRPO()")
         self.vocabulary = vocabulary_of(self.lessons)
         with torch.random.fork_rng(devices=[]):  # torch initialises from the global stream, which is not ours
             torch.manual_seed(derive_seed(seed, "model"))
@@ -91,18 +91,7 @@ class SequenceTrainer:
             ended = self.loop.run()
         finally:
             self.workload.close_pool()
-        clocks = self.state.clocks
-        return TrainResult(
-            version=RESULT_VERSION,
-            outcome=ended.outcome,
-            env_steps=clocks.env_steps,
-            epochs=clocks.epochs,
-            episodes=clocks.episodes,
-            optimizer_steps=clocks.optimizer_steps,
-            seconds=clocks.seconds,
-            mean_return=self.workload.mean_return(),
-            loop=ended,
-        )
+        return TrainResult.of(ended, self.state.clocks, self.workload.mean_return())
 
     def player(self) -> SequencePlayer:
         """Return the model as it is now, for an evaluation; training may go on meanwhile."""
@@ -145,12 +134,3 @@ class SequenceTrainer:
         if self.config.trainer.values:
             loop.hooks.add(ValueHook(self, self.config.trainer.values), name="values", ranks="all")
         return loop
-
-
-def _require_distinct(losses: Sequence[SequenceLoss]) -> None:
-    if not losses:
-        raise ConfigError("A trainer needs at least one loss, for example losses=[GRPO()].")
-    names = [loss.name for loss in losses]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"Two losses are named {name!r}; give one of them another with name='...'.")
