@@ -12,6 +12,7 @@ from hookloop.curriculum import CurriculumConfig, Lesson, LessonEnv
 from hookloop.evaluation.tasks import Wanted
 from hookloop.hooks import create_default_evaluation_hooks
 from hookloop.pools import InlinePool, MakePerformer, Task, WorkerPool
+from hookloop.recipes.sequences import arithmetic
 from hookloop.rl.config import OptimizerConfig
 from hookloop.sequences import GRPOConfig, SequenceConfig, SequenceTrainerConfig, build_trainer
 from hookloop.sequences.config import RLOOConfig
@@ -184,3 +185,22 @@ def test_copying_is_learned_from_rewards_alone_within_seconds(loss: Any) -> None
     before = first.play(config.curriculum.lessons["copy"].env, Wanted(episodes=100, seed=7))
     assert before.measures["avg_reward"] < 0.2
     assert evaluation.result.averages["success_rate"] > 0.8, "from scratch, with the likeliest answers"
+
+
+def sums(largest: int, total: int) -> float:
+    """Return the share of right sums after training the recipe on one lesson for so many symbols."""
+    lessons = {"sums": Lesson(env=LessonEnv(id="arithmetic", kwargs={"largest": largest}))}
+    recipe = arithmetic()
+    config = recipe.model_copy(update={"curriculum": recipe.curriculum.model_copy(update={"lessons": lessons})})
+    trainer = build_trainer(config, seed=0)
+    trainer.train(total)
+    return trainer.player().play(lessons["sums"].env, Wanted(episodes=200, seed=7)).measures["avg_reward"]
+
+
+def test_small_sums_are_learned_by_answers_and_rewards() -> None:
+    assert sums(4, 60_000) > 0.85
+
+
+@pytest.mark.faults
+def test_sums_of_single_digits_are_learned_by_answers_and_rewards() -> None:
+    assert sums(9, 500_000) > 0.9
