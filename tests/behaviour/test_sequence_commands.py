@@ -77,12 +77,22 @@ def test_without_a_prompt_one_of_each_lesson_is_made_up(runs: Path, capsys: pyte
     assert all("+" in line and "=" in line for line in out.splitlines())
 
 
+def test_a_checkpoint_is_scored_lesson_by_lesson(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = say(capsys, runs, "eval", "whole", "--episodes", "5", "--json")
+
+    scores = json.loads(out)["scores"]
+    assert code == 0
+    assert list(scores) == ["up_to_9", "up_to_29", "up_to_99"]
+    assert {score["total_count"] for score in scores.values()} == {5}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("sample", "whole", "three"), "'t' of 'three' is not among the 13"),
         (("sample", "whole", "1+1=" * 9), "The prompt has 36 symbols"),
         (("predict", "whole", "x.npy"), "no answers to give"),
+        (("eval", "whole", "--suite", "training"), "names a lesson, got None"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_words(

@@ -64,11 +64,6 @@ class SequenceCollector:
         self._rollouts = 0
         self._published = 0
 
-    @property
-    def num_completions(self) -> int:
-        """How many a rollout gives."""
-        return self.slots.slots * self._prompts * self._completions
-
     def collect(
         self, loop: TrainingLoop, pool: WorkerPool, weights: Mapping[str, Tensor], *, with_examples: bool
     ) -> Sequences:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,8 +77,6 @@ class SequenceMinibatch:
     advantages: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
     """[G, K] of the whole epoch, by the name of the loss."""
     temperature: float = 1.0
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Whatever one loss leaves for those after it."""
     _log_probs: Tensor | None = None
 
     @property

@@ -14,7 +14,7 @@ from hookloop.errors import ConfigError
 from hookloop.evaluation.results import Played, PlayedEpisode
 from hookloop.evaluation.tasks import Wanted
 from hookloop.sequences.lessons import SequenceLesson, make_lesson
-from hookloop.sequences.rollout import most_drawn, prompts_of, responses
+from hookloop.sequences.rollout import most_drawn, prompts_of, responses, reward_of
 from hookloop.sequences.sampling import Completions, Drawing, complete
 from hookloop.sequences.vocabulary import END, Vocabulary
 from hookloop.supervised.models.gpt import GPT
@@ -59,7 +59,7 @@ class SequencePlayer:
             sample = sample or {"prompt": batch[0], "response": texts[0]}
             often = [prompt for prompt in batch for _ in range(self.pass_k)]
             _, texts = self.answer(often, most_drawn(lesson), derive_seed(seed, "pass"))
-            rewards = [lesson.reward(prompt, text) for prompt, text in zip(often, texts, strict=True)]
+            rewards = [reward_of(lesson, prompt, text) for prompt, text in zip(often, texts, strict=True)]
             drawn += [rewards[k : k + self.pass_k] for k in range(0, len(rewards), self.pass_k)]
         failed = wanted.episodes - len(episodes)
         why = f"not answered within {wanted.max_seconds:g} seconds" if failed else ""
@@ -105,6 +105,6 @@ def _episodes(
     has_end = (found.tokens == END).any(dim=1).tolist()
     rows = zip(prompts, texts, found.lengths.tolist(), has_end, strict=True)
     return [
-        PlayedEpisode(first + k, lesson.reward(prompt, text), length, "terminated" if is_ended else "truncated")
+        PlayedEpisode(first + k, reward_of(lesson, prompt, text), length, "terminated" if is_ended else "truncated")
         for k, (prompt, text, length, is_ended) in enumerate(rows)
     ]

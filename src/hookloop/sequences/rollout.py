@@ -5,6 +5,7 @@ Legend: ``P`` prompts, ``R`` rows (all completions of the first prompt, then of 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from hookloop.core import derive_seed
+from hookloop.errors import ConfigError
 from hookloop.pools import MakePerformer
 from hookloop.sequences.lessons import SequenceLesson
 from hookloop.sequences.sampling import Completions, Drawing, complete, padded
@@ -37,7 +39,25 @@ def vocabulary_of(lessons: Mapping[str, SequenceLesson]) -> Vocabulary:
 
 def prompts_of(lesson: SequenceLesson, seed: int, count: int) -> list[str]:
     """Return prompts that follow from a seed alone."""
-    return [lesson.prompt(random.Random(derive_seed(seed, "prompt", number))) for number in range(count)]
+    prompts = [lesson.prompt(random.Random(derive_seed(seed, "prompt", number))) for number in range(count)]
+    for prompt in prompts:
+        if not 1 <= len(prompt) <= lesson.longest_prompt:
+            raise ConfigError(
+                f"{type(lesson).__name__} made the prompt {prompt!r:.60} of {len(prompt)} characters; it says that its "
+                f"prompts have 1 to {lesson.longest_prompt} (longest_prompt)."
+            )
+    return prompts
+
+
+def reward_of(lesson: SequenceLesson, prompt: str, response: str) -> float:
+    """Return what a response is worth; a number that is not finite is refused."""
+    reward = float(lesson.reward(prompt, response))
+    if not math.isfinite(reward):
+        raise ConfigError(
+            f"{type(lesson).__name__} gave the response {response!r:.60} to {prompt!r:.60} the reward {reward}; "
+            "a reward must be a finite number."
+        )
+    return reward
 
 
 def most_drawn(lesson: SequenceLesson) -> int:
@@ -79,7 +99,7 @@ class RolloutPerformer:
             drawing=Drawing(payload["temperature"]),
         )
         texts = responses(self.vocabulary, found)
-        rewards = [lesson.reward(prompts[row // number], text) for row, text in enumerate(texts)]
+        rewards = [reward_of(lesson, prompts[row // number], text) for row, text in enumerate(texts)]
         result = {
             "tokens": found.tokens,
             "log_probs": found.log_probs,

@@ -138,6 +138,23 @@ def test_an_evaluation_measures_what_was_answered() -> None:
     assert lesson.reward(prompt, found.sample["response"]) == found.episodes[0].return_
 
 
+def test_a_lesson_that_breaks_its_word_is_named() -> None:
+    class Broken(Knowing):
+        def reward(self, prompt: str, response: str) -> float:
+            return float("nan")
+
+    class Long(Knowing):
+        longest_prompt = 1
+
+    vocabulary = vocabulary_of({"broken": Broken()})
+    player = SequencePlayer(small_model(len(vocabulary)), vocabulary)
+
+    with pytest.raises(ConfigError, match=r"Broken gave the response .* the reward nan"):
+        player.play(Broken(), Wanted(episodes=1, seed=0))
+    with pytest.raises(ConfigError, match=r"Long made the prompt '[ab]c' of 2 characters; .* 1 to 1"):
+        player.play(Long(), Wanted(episodes=1, seed=0))
+
+
 def test_an_evaluation_keeps_to_its_time() -> None:
     vocabulary = vocabulary_of(LESSONS)
     player = SequencePlayer(build_model(NETWORK, vocabulary, LESSONS), vocabulary, pass_k=512)
