@@ -50,9 +50,9 @@ def test_the_settings_of_a_rollout_worker_bring_no_torch() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["hooks"], ["hooks", "--json"], ["doctor"], ["train", "--help"], ["recipes"],
-     ["config", "cartpole"], ["checkpoints", "--help"], ["export", "--help"], ["import", "--help"],
-     ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"], ["runs", "--help"],
-     ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
+     ["config", "cartpole"], ["config", "arithmetic"], ["checkpoints", "--help"], ["export", "--help"],
+     ["import", "--help"], ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"],
+     ["runs", "--help"], ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
      ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"],
      ["sample", "--help"], ["predict", "--help"], ["play", "--help"], ["ratings", "--help"]],
 )  # fmt: skip

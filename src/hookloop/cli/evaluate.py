@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,9 @@ from hookloop.errors import ConfigError, UnknownNameError
 if TYPE_CHECKING:
     from hookloop.checkpoints import Checkpoint
     from hookloop.evaluation import EvaluationResult, EvaluationTask
+    from hookloop.evaluation.tasks import Player
     from hookloop.rl.config import RLConfig
+    from hookloop.sequences.config import SequenceConfig
 
 ALL, TRAINING, LESSONS = "all", "training", "lessons"
 RESULT_VERSION = 1
@@ -52,14 +54,12 @@ def evaluate_run(
     from hookloop.checkpoints import CheckpointManager
     from hookloop.evaluation import evaluate
     from hookloop.hooks.replays import RunReplays
-    from hookloop.rl.config import RLConfig
-    from hookloop.rl.evaluation.loading import load_player
 
     if episodes is not None and episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {episodes}.")
     folder = find_run(runs_dir, run)
     config = folder.read_config()
-    settings = RLConfig.model_validate(config.settings)
+    settings, load_player = _evaluated(config)
     wanted = {"episodes": episodes, "seed": seed, "greedy": False if sampled else None, "render": render}
     task = task_for(settings, suite, {**wanted, "record": record})
     use_threads(config.threads)
@@ -79,11 +79,25 @@ def evaluate_run(
     return 0
 
 
-def task_for(settings: RLConfig, suite: str | None, given: Mapping[str, Any]) -> EvaluationTask:
+def _evaluated(config: RunConfig) -> tuple[RLConfig | SequenceConfig, Callable[..., Player]]:
+    """Return the settings of a run that can be evaluated, and what makes a player of its checkpoints."""
+    if config.workload == "sequences":
+        from hookloop.sequences.config import SequenceConfig
+        from hookloop.sequences.loading import load_player as load_answering
+
+        return SequenceConfig.model_validate(config.settings), load_answering
+    from hookloop.rl.config import RLConfig
+    from hookloop.rl.evaluation.loading import load_player
+
+    return RLConfig.model_validate(config.settings), load_player
+
+
+def task_for(settings: RLConfig | SequenceConfig, suite: str | None, given: Mapping[str, Any]) -> EvaluationTask:
     """Return what the settings of a run say about an evaluation, with what is given here; None says nothing."""
+    from hookloop.config.settings import EvaluationConfig
     from hookloop.evaluation import EvaluationTask
 
-    config = settings.evaluation
+    config: EvaluationConfig = getattr(settings, "evaluation", None) or EvaluationConfig()
     lessons = {} if settings.curriculum is None else {n: each.env for n, each in settings.curriculum.lessons.items()}
     suite = suite or (LESSONS if lessons else TRAINING)
     by_name: dict[str, Any] = {**lessons, **config.suite}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from hookloop.cli.sample_sequences import answer_prompts
 from hookloop.cli.trained_model import find_trained, load_trained
 from hookloop.errors import ConfigError
 
@@ -27,7 +28,7 @@ def sample(
 
     Args:
         run: The run's name, the beginning of it, its path, or latest.
-        prompt: The text to continue; it is written first.
+        prompt: The text to continue; it is written first. A run on lessons makes up one of each if there is none.
         length: How many symbols to add.
         temperature: Below 1 likely symbols are drawn more often; at 0 always the likeliest.
         top_k: Draw from so many of the likeliest symbols alone; from all by default.
@@ -37,6 +38,8 @@ def sample(
     """
     _require(length, temperature, top_k)
     folder = find_trained(runs_dir, run, "sample")
+    if folder.read_config().workload == "sequences":
+        return answer_prompts(folder, prompt, length, temperature, top_k, seed=seed, checkpoint=checkpoint)
     import torch  # here and not above: a wrong argument should not cost the import
 
     from hookloop.supervised.datasets.charlm import decode, encode, strange_symbols

@@ -37,6 +37,8 @@ def find_trained(runs_dir: Path, run: str, command: str) -> RunFolder:
             f"The run {folder.name!r} ({config.recipe}) plays a game, and has no answers to give; "
             f"'hookloop play {folder.name}' plays against it."
         )
+    if config.workload == "sequences" and command == "sample":
+        return folder
     if config.workload != "supervised":
         raise ConfigError(
             f"The run {folder.name!r} ({config.recipe}) is one of reinforcement learning, and has a policy to play "

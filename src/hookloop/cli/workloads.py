@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hookloop.core import HookManager, LoopResult, TrainerState
     from hookloop.rl.config import RLConfig
     from hookloop.selfplay.config import SelfPlayConfig
+    from hookloop.sequences.config import SequenceConfig
     from hookloop.supervised.config import SupervisedConfig
 
 Live = Any
@@ -26,6 +27,7 @@ SETTINGS = {
     "rl": "hookloop.rl.config:RLConfig",
     "supervised": "hookloop.supervised.config:SupervisedConfig",
     "selfplay": "hookloop.selfplay.config:SelfPlayConfig",
+    "sequences": "hookloop.sequences.config:SequenceConfig",
 }
 
 
@@ -198,9 +200,34 @@ def _selfplay_in_words(result: Live) -> str:
     return f"{result.episodes} games, {result.env_steps} moves in {result.seconds:.1f} s ({speed:.0f} moves/s)"
 
 
+def _sequence_hooks(settings: SequenceConfig, folder: RunFolder) -> list[object]:
+    from hookloop.hooks import create_default_evaluation_hooks
+
+    return [*create_default_evaluation_hooks(settings.curriculum)]
+
+
+def _sequence_job(settings: SequenceConfig, *, hooks: HookManager, seed: int) -> Job:
+    from hookloop.sequences.build import build_trainer
+
+    trainer = build_trainer(settings, hooks=hooks, seed=seed, second_signal="exit")
+    return Job(trainer, trainer.model, lambda: trainer.train(settings.total_env_steps), _sequences_in_words)
+
+
+def _sequences_in_words(result: Live) -> str:
+    reached = "nothing drawn" if result.mean_return is None else f"mean reward {result.mean_return:.3f}"
+    drawn = f"{result.episodes} completions, {result.env_steps} symbols in {result.seconds:.1f} s"
+    return f"{reached} after {drawn} ({result.env_steps / max(result.seconds, 1e-9):.0f} symbols/s)"
+
+
 _HOOKS: dict[str, Callable[..., list[object]]] = {
     "rl": _rl_hooks,
     "supervised": _supervised_hooks,
     "selfplay": _selfplay_hooks,
+    "sequences": _sequence_hooks,
 }
-_BUILD: dict[str, Callable[..., Job]] = {"rl": _rl_job, "supervised": _supervised_job, "selfplay": _selfplay_job}
+_BUILD: dict[str, Callable[..., Job]] = {
+    "rl": _rl_job,
+    "supervised": _supervised_job,
+    "selfplay": _selfplay_job,
+    "sequences": _sequence_job,
+}

@@ -44,6 +44,10 @@ class Played:
     failed: int = 0
     why: str = ""
     """Why some failed; empty if none did."""
+    measures: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What else the player has to say in numbers, by name."""
+    sample: Mapping[str, str] = field(default_factory=dict[str, str])
+    """One episode in words, such as a prompt and its response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Score:
     failed: int
     why: str
     estimates: Mapping[str, Estimate]
+    measures: Mapping[str, float] = field(default_factory=dict[str, float])
+    sample: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of(cls, played: Played, *, what: str, seed: int) -> Score:
@@ -78,7 +84,9 @@ class Score:
             )
         returns = tuple(episode.return_ for episode in played.episodes)
         lengths = tuple(episode.length for episode in played.episodes)
-        return cls(returns, lengths, played.failed, played.why, estimates(returns, seed=seed))
+        return cls(
+            returns, lengths, played.failed, played.why, estimates(returns, seed=seed), played.measures, played.sample
+        )
 
     @property
     def episodes(self) -> int:
@@ -106,6 +114,7 @@ class Score:
             "episode/length": math.fsum(self.lengths) / len(self.lengths),
             "episodes": float(self.episodes),
             "failed": float(self.failed),
+            **self.measures,
         }
 
     def for_lesson(self, success_return: float = 0.0) -> LessonScore:
@@ -174,8 +183,10 @@ def _averages(scores: Sequence[Score]) -> dict[str, float]:
     means = {
         name: math.fsum(score.estimates[name].value for score in scores) / len(scores) for name in scores[0].estimates
     }
+    shared = [name for name in scores[0].measures if all(name in score.measures for score in scores)]
     return {
         **{f"return/{name}": value for name, value in means.items()},
+        **{name: math.fsum(score.measures[name] for score in scores) / len(scores) for name in shared},
         "success_rate": math.fsum(score.success_rate for score in scores) / len(scores),
         "episodes": float(sum(score.episodes for score in scores)),
         "failed": float(sum(score.failed for score in scores)),

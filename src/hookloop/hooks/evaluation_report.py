@@ -51,6 +51,7 @@ def write_result(client: StatsLog, result: EvaluationResult) -> None:
             failed=score.failed,
             why=score.why,
             evaluation_seconds=result.seconds,
+            **({"sample": dict(score.sample)} if score.sample else {}),
         )
     for (name, uri), (_, episode) in zip(result.replays.items(), result.records, strict=bool(result.replays)):
         client.log_replay(name, result.clocks, uri=uri, length=episode.length, **{"return": episode.return_})

@@ -30,6 +30,7 @@ BUILT_IN = {
     "connect4": "hookloop.recipes.selfplay:connect4",
     "shogi": "hookloop.recipes.selfplay:shogi",
     "selfplay": "hookloop.recipes.selfplay:selfplay",
+    "arithmetic": "hookloop.recipes.sequences:arithmetic",
 }
 
 Recipe = Callable[[], RunSettings]

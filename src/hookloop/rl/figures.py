@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from hookloop.rl.experience import Experience
-from hookloop.rl.losses.base import Loss
 
 MEANS = ("rewards", "values", "returns", "advantages")
 
@@ -28,10 +28,19 @@ def experience_figures(experience: Experience) -> dict[str, float]:
     return found
 
 
+class Named(Protocol):
+    """A loss, as far as its numbers are looked at."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+
 class Hyperparameters:
     """The numbers in force that training follows and a schedule may change, by path."""
 
-    def __init__(self, optimizer: object, losses: Sequence[Loss]) -> None:
+    def __init__(self, optimizer: object, losses: Sequence[Named]) -> None:
         owners: dict[str, object] = {"optimizer": optimizer, **{f"losses/{loss.name}": loss for loss in losses}}
         # Looking for them takes longer than reading them, and which there are does not change.
         self._places = [(f"{path}/{name}", owner, name) for path, owner in owners.items() for name in numbers_of(owner)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from hookloop.core import TrainingLoop, derive_seed
 from hookloop.core.rng import stream
@@ -15,8 +15,30 @@ from hookloop.rl.envs import LessonEnvs, Move
 Plain = Any
 
 
+class Slots(Protocol):
+    """Places that each have a lesson: groups of environments, or of prompts."""
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def lessons(self) -> Sequence[str]:
+        """What each has now."""
+        ...
+
+    def assign(self, lessons: Sequence[str]) -> list[Move]:
+        """Give each a lesson, and return what moved."""
+        ...
+
+    def drain_played(self) -> Mapping[str, list[float]]:
+        """Hand over the returns of what ended since the last call, by lesson."""
+        ...
+
+
 class LessonPlan:
-    """Joins a curriculum with the environments that play its lessons.
+    """Joins a curriculum with the environments, or whatever else plays its lessons.
 
     Args:
         curriculum: Which lessons there are, and how they go.
@@ -24,7 +46,7 @@ class LessonPlan:
         seed: The random stream of the choices follows from it.
     """
 
-    def __init__(self, curriculum: Curriculum, envs: LessonEnvs, *, seed: int = 0) -> None:
+    def __init__(self, curriculum: Curriculum, envs: Slots, *, seed: int = 0) -> None:
         self.curriculum = curriculum
         self.envs = envs
         self._seed = derive_seed(seed, "lessons")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from hookloop.core import (
+    Clocks,
     HookContext,
     HookManager,
     LoopResult,
@@ -28,6 +29,7 @@ from hookloop.rl.columns import wanted_columns
 from hookloop.rl.config import EnvConfig, TrainerConfig
 from hookloop.rl.envs import Envs
 from hookloop.rl.experience import Experience, merge_specs
+from hookloop.rl.figures import Named
 from hookloop.rl.learner import Learner
 from hookloop.rl.lessons import LessonPlan, find_lesson_envs
 from hookloop.rl.losses.base import Loss
@@ -60,6 +62,21 @@ class TrainResult:
     mean_return: float | None
     """Over the last hundred episodes; None if none has finished."""
     loop: LoopResult
+
+    @classmethod
+    def of(cls, ended: LoopResult, clocks: Clocks, mean_return: float | None) -> TrainResult:
+        """Return how a loop has ended, by its clocks."""
+        return cls(
+            version=RESULT_VERSION,
+            outcome=ended.outcome,
+            env_steps=clocks.env_steps,
+            epochs=clocks.epochs,
+            episodes=clocks.episodes,
+            optimizer_steps=clocks.optimizer_steps,
+            seconds=clocks.seconds,
+            mean_return=mean_return,
+            loop=ended,
+        )
 
 
 class Trainer:
@@ -105,7 +122,7 @@ class Trainer:
         self.slots = slots
         self.config = config = config if config is not None else TrainerConfig()
         self.policy, self.envs, self.losses = policy, envs, list(losses)
-        _require_distinct(self.losses)
+        require_distinct(self.losses)
         self.ranks: Ranks = hooks.ranks if isinstance(hooks, HookManager) else SingleProcess()
         _require_one_learner(curriculum, slots, self.ranks)
         segment_length = config.segment_length if policy.is_recurrent else 1
@@ -150,18 +167,7 @@ class Trainer:
             raise ConfigError(f"total_env_steps must be at least 1, got {total_env_steps}.")
         self.workload.total_env_steps = total_env_steps
         ended = self.loop.run()
-        clocks = self.state.clocks
-        return TrainResult(
-            version=RESULT_VERSION,
-            outcome=ended.outcome,
-            env_steps=clocks.env_steps,
-            epochs=clocks.epochs,
-            episodes=clocks.episodes,
-            optimizer_steps=clocks.optimizer_steps,
-            seconds=clocks.seconds,
-            mean_return=self.workload.mean_return(),
-            loop=ended,
-        )
+        return TrainResult.of(ended, self.state.clocks, self.workload.mean_return())
 
     def player(self) -> PolicyPlayer:
         """Return the policy as it is now, for an evaluation; training may go on meanwhile."""
@@ -221,9 +227,10 @@ class _LossEvents:
                 setattr(self, name, getattr(loss, name))
 
 
-def _require_distinct(losses: Sequence[Loss]) -> None:
+def require_distinct(losses: Sequence[Named], example: str = "PPO()") -> None:
+    """Refuse a trainer without losses, or with two of one name."""
     if not losses:
-        raise ConfigError("A trainer needs at least one loss, for example losses=[PPO()].")
+        raise ConfigError(f"A trainer needs at least one loss, for example losses=[{example}].")
     names = [loss.name for loss in losses]
     for name in names:
         if names.count(name) > 1:

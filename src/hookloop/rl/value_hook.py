@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from hookloop.core import HookContext
 from hookloop.errors import ConfigError, did_you_mean
 from hookloop.rl.figures import numbers_of
 from hookloop.rl.values import ValueSchedule
 
-if TYPE_CHECKING:
-    from hookloop.rl.trainer import Trainer
+
+class Scheduled(Protocol):
+    """A trainer, as far as scheduled values look: its optimizer, its losses, its learner, and how far it goes."""
+
+    @property
+    def optimizer(self) -> Any:
+        """What steps."""
+        ...
+
+    @property
+    def losses(self) -> Sequence[Any]:
+        """What is minimised, by name."""
+        ...
+
+    @property
+    def workload(self) -> Any:
+        """Has ``total_env_steps`` and a ``learner``."""
+        ...
 
 
 class ValueHook:
@@ -20,7 +36,7 @@ class ValueHook:
     A value depends on the completed share of the run's environment steps alone, so it needs no memory to resume.
     """
 
-    def __init__(self, trainer: Trainer, values: Mapping[str, ValueSchedule]) -> None:
+    def __init__(self, trainer: Scheduled, values: Mapping[str, ValueSchedule]) -> None:
         self._trainer = trainer
         self._values = dict(values)
         for path in self._values:
