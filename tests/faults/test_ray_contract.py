@@ -1,5 +1,7 @@
 """The contract of all engines, kept by workers that are Ray actors: each test starts its own, which takes seconds."""
 
+# ruff: noqa: F401 - the imported tests are collected here
+
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
