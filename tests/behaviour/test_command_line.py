@@ -148,9 +148,20 @@ def test_an_environment_is_checked(tmp_path: Path) -> None:
     assert re.search(r"CartPole-v1: \d+ steps/s with 4 environments; resumes bit-exact", finished.stdout)
 
 
+def test_a_recipe_is_measured_with_numbers_of_workers() -> None:
+    finished = hookloop("bench", "cartpole", "trainer.horizon=16", "--workers", "0", "--seconds", "0.05")
+
+    assert finished.returncode == 0
+    assert re.search(r"^0 +\d+ +1.00x$", finished.stdout, re.MULTILINE)
+    assert re.search(
+        r"^workers=auto takes \d: a rollout of 4 slots takes [\d.]+ ms with none", finished.stdout, re.MULTILINE
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("bench", "digits"), "plays no rollouts"),
         (("hoks",), 'Did you mean "hooks"'),
         (("train", "--sed", "3"), "Did you mean --seed"),
         (("train", "--seed", "many"), "many"),

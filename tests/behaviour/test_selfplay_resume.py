@@ -62,6 +62,35 @@ def test_self_play_resumes_bit_for_bit_in_the_middle_of_games(case: str) -> None
         assert ending(resumed) == ending(whole)
 
 
+@pytest.mark.parametrize("case", ["tic-tac-toe", "connect four, cut off"])
+def test_games_played_as_tasks_by_anyone_are_the_same_games(case: str) -> None:
+    config, total = CASES[case].model_copy(update={"workers": 0, "slots": 2}), EPOCHS * 16 * 4
+    whole, half = build_trainer(config, seed=3), build_trainer(config, seed=3)
+    whole.train(total)
+    half.train(total // 2)
+
+    resumed = build_trainer(config.model_copy(update={"workers": 1}), seed=3)
+    resumed.load_state_dict(half.state_dict())
+    resumed.train(total)
+
+    assert torch.equal(resumed.optimizer.flat, whole.optimizer.flat)
+    assert resumed.tally == whole.tally
+    assert whole.tally.games > 0
+
+
+def test_a_rollout_of_games_that_is_ended_early_keeps_the_signs_of_the_seats() -> None:
+    trainer = build_trainer(settings("tic_tac_toe").model_copy(update={"workers": 0, "slots": 2}), seed=3)
+
+    def stop(ctx: Any) -> None:
+        ctx.state.stop_rollout = ctx.state.clocks.env_steps == 4 * 5
+
+    trainer.add_hook(stop, name="stop", on="step_end")
+    trainer.train(20)
+
+    seats, values = trainer.experience["seats"][5], trainer.experience["values"][5]
+    assert torch.equal(trainer.workload.collector.last_values(), torch.where(seats == 0, values, -values))
+
+
 def test_what_is_stored_of_a_game_has_the_signs_of_its_seats() -> None:
     trainer = build_trainer(settings("tic_tac_toe"), seed=1)
     trainer.train(64)

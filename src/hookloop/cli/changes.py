@@ -15,6 +15,7 @@ Effect = Literal["harmless", "changes training", "impossible"]
 # What only decides when a run ends, what it writes, and what it shows.
 _HARMLESS = (
     *RunSettings.model_fields,
+    "engine",
     "evaluation",
     "stop_at_return",
     "patience",
@@ -30,10 +31,12 @@ _HARMLESS = (
     "training.train_metrics",
     "training.val_batch_size",
     "training.validate_every_epochs",
+    "workers",
 )
 # What the saved state has the shape of.
 _IMPOSSIBLE = (
     "env",
+    "slots",
     "curriculum.slots",
     "curriculum.lessons.*.env",
     "policy",

@@ -45,6 +45,7 @@ app.command("hookloop.cli.export:export", help="Write the weights of a run to a 
 app.command("hookloop.cli.export:import_", name="import", help="Turn a foreign weights file into safetensors.")
 app.command("hookloop.cli.recipes:recipes", help="List the recipes that can be trained.")
 app.command("hookloop.cli.recipes:config", help="Show a recipe's settings and where each comes from.")
+app.command("hookloop.cli.bench:bench", help="Measure how many workers a recipe's rollouts are worth.")
 app.command("hookloop.cli.check_env:check_env", help="Check that an environment behaves.")
 app.command("hookloop.cli.watch:watch", help="Show a run live, from another shell.")
 app.command("hookloop.cli.watchdog:watchdog", help="Watch a run from outside, and end it if it hangs.")

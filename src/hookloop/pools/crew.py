@@ -132,7 +132,11 @@ class CrewPool(ABC, Generic[SeatT]):
     def _hand_out(self) -> None:
         ready = [seat.number for seat in self._seats if seat.is_ready and not self._is_worn(seat)]
         for number, job in self._assignments.hand_out(ready):
-            self._send(self._seats[number], job)
+            self._give(self._seats[number], job)
+
+    def _give(self, seat: SeatT, job: Job) -> None:
+        seat.sent_at = time.monotonic()
+        self._send(seat, job)
 
     def _take_result(self, seat: SeatT, serial: int, content: Plain) -> None:
         """Keep what a worker has computed: the version of its weights, how long it took, and the value."""
@@ -173,7 +177,7 @@ class CrewPool(ABC, Generic[SeatT]):
             if idle and seat.status.phase == Phase.COMPUTING and seat.status.seconds > after_seconds:
                 job = self._assignments.copy(seat.status.serial, idle[-1].number)
                 if job:
-                    self._send(idle.pop(), job)
+                    self._give(idle.pop(), job)
 
     def _is_worn(self, seat: SeatT) -> bool:
         return self._settings.tasks_per_worker is not None and seat.results >= self._settings.tasks_per_worker
@@ -181,7 +185,11 @@ class CrewPool(ABC, Generic[SeatT]):
     def _seconds_left(self, seat: SeatT) -> float:
         phase, settings = seat.status.phase, self._settings
         limit = settings.start_seconds_limit if phase == Phase.STARTING else settings.task_seconds_limit
-        return float("inf") if limit is None or phase == Phase.WAITING else limit - seat.status.seconds
+        if limit is None or (phase == Phase.WAITING and not self._assignments.load(seat.number)):
+            return float("inf")
+        if phase == Phase.WAITING:  # although it was sent a task: it does not run at all
+            return limit - min(seat.status.seconds, time.monotonic() - seat.sent_at)
+        return limit - seat.status.seconds
 
     def _seconds_until_next_check(self) -> float:
         times = [self._seconds_left(seat) if seat.is_taken else seat.pause_seconds for seat in self._seats]

@@ -20,7 +20,7 @@ from hookloop.pools.packing import pack, unpack
 from hookloop.pools.protocol import MakePerformer, Plain
 from hookloop.pools.seat import Seat
 from hookloop.pools.settings import PoolSettings
-from hookloop.pools.status import Phase, StatusBoard
+from hookloop.pools.status import StatusBoard
 from hookloop.pools.weights import WeightsWriter, layout_of
 
 PRELOADED = ("__main__", "hookloop.pools.serving")
@@ -41,14 +41,14 @@ class ProcessPool(CrewPool[Seat]):
     def __init__(self, make: MakePerformer, *, workers: int, settings: PoolSettings | None = None) -> None:
         if workers < 1:
             raise PoolUsageError(f"A pool of processes needs at least 1 worker, got {workers}; InlinePool has none.")
+        pickled = _pickled(make)
         self._writer: WeightsWriter | None = None
         self._selector = selectors.DefaultSelector()
         self._board = StatusBoard(workers)
-        pickled = _pickled(make)
         seats = [Seat(number, pickled, row) for number, row in enumerate(self._board.rows)]
         super().__init__(seats, settings or PoolSettings())
         # The workers are dismissed at the end of the program, or of the pool, before multiprocessing waits for them.
-        self._finish = Finalize(self, _end, (seats, 0.0), exitpriority=10)
+        self._finish = Finalize(self, _end, (seats, 1.0), exitpriority=10)
         multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
         for seat in seats:
             self._start(seat)
@@ -69,7 +69,7 @@ class ProcessPool(CrewPool[Seat]):
                 self._send_weights(seat)
 
     def close(self, deadline_seconds: float = 5.0) -> None:
-        """End the workers: idle ones at once, the others where they are."""
+        """End the workers, wherever they are; one that has not closed its performer by the deadline is killed."""
         if not self._is_open:
             return
         self._finish.cancel()
@@ -145,7 +145,7 @@ class ProcessPool(CrewPool[Seat]):
 
     def _dismiss(self, seat: Seat) -> None:
         self._unregister(seat)
-        seat.dismiss(is_busy=False)
+        seat.dismiss()
         seat.wait_until_left(time.monotonic() + 1.0)
 
     def _unregister(self, seat: Seat) -> None:
@@ -155,7 +155,7 @@ class ProcessPool(CrewPool[Seat]):
 
 def _end(seats: list[Seat], deadline_seconds: float) -> None:
     for seat in seats:
-        seat.dismiss(is_busy=seat.status.phase != Phase.WAITING)
+        seat.dismiss()
     deadline = time.monotonic() + deadline_seconds
     for seat in seats:
         seat.wait_until_left(deadline)

@@ -10,6 +10,7 @@ from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
 from hookloop.curriculum import Curriculum, CurriculumConfig, LessonEnv
 from hookloop.errors import ConfigError
+from hookloop.pools import MakePerformer
 from hookloop.rl.config import EnvConfig, KickstartConfig, PolicyConfig, PPOConfig, RLConfig
 from hookloop.rl.env_making import unscaled_envs
 from hookloop.rl.envs import (
@@ -22,6 +23,7 @@ from hookloop.rl.envs import (
 )
 from hookloop.rl.losses import PPO, Kickstart, Loss
 from hookloop.rl.policies import Policy, make_policy
+from hookloop.rl.slots import RolloutPerformer, SlotEnvs, SlotSetup, can_be_saved, envs_in_slot, make_setup
 from hookloop.rl.trainer import Trainer
 
 FindTeacher = Callable[[KickstartConfig], tuple[PolicyConfig, Mapping[str, Any]]]
@@ -34,6 +36,7 @@ def build_trainer(
     seed: int = 0,
     second_signal: SECOND = "raise",
     find_teacher: FindTeacher | None = None,
+    slots: SlotSetup | None = None,
 ) -> Trainer:
     """Build everything a run needs; every random number in it follows from ``seed``.
 
@@ -43,8 +46,14 @@ def build_trainer(
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
         find_teacher: Gives the network and the weights of a loss that has a teacher.
+        slots: Who plays the rollouts as tasks; by default the settings say it.
     """
-    envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
+    if slots is None and config.workers is not None:
+        slots = build_slots(config)
+    if slots is None:
+        envs = build_envs(config.env, gamma=config.trainer.gamma, curriculum=config.curriculum)
+    else:
+        envs = scaled_envs(config.env, slots.envs, gamma=config.trainer.gamma)
     return Trainer(
         policy=build_policy(config.policy, envs, seed=derive_seed(seed, "policy")),
         envs=envs,
@@ -55,6 +64,33 @@ def build_trainer(
         seed=seed,
         second_signal=second_signal,
         env=config.env,
+        slots=slots,
+    )
+
+
+def build_slots(config: RLConfig) -> SlotSetup:
+    """Build what plays the rollouts of a run as tasks."""
+    if config.curriculum is not None:
+        raise ConfigError(
+            f"workers is {config.workers!r}, but the lessons of a curriculum are played where their learner is; "
+            "leave workers out, or train without a curriculum."
+        )
+    like = unscaled_envs(config.env, 1)
+    can_move = can_be_saved(like)
+    like.close()
+    envs = SlotEnvs(like, num_envs=config.env.num_envs, slots=config.slots)
+    return make_setup(config, envs, performer_maker(config), can_move=can_move)
+
+
+def performer_maker(config: RLConfig) -> MakePerformer:
+    """Return what makes a player of one slot's rollouts, in any process."""
+    env = config.env.model_copy(update={"num_envs": envs_in_slot(config, config.env.num_envs)})
+    return partial(
+        RolloutPerformer,
+        partial(build_envs, env, gamma=config.trainer.gamma),
+        partial(build_policy, config.policy),
+        horizon=config.trainer.horizon,
+        segment_length=1 if config.policy.memory == "none" else config.trainer.segment_length,
     )
 
 
@@ -99,6 +135,11 @@ def build_envs(config: EnvConfig, *, gamma: float, curriculum: CurriculumConfig 
         envs = LessonEnvs(made, num_envs=config.num_envs, slots=curriculum.slots)
         if config.one_hot is not None:
             envs = OneHotObservations(envs, config.one_hot)
+    return scaled_envs(config, envs, gamma=gamma)
+
+
+def scaled_envs(config: EnvConfig, envs: Envs, *, gamma: float) -> Envs:
+    """Return environments whose observations and rewards are scaled as the settings ask for."""
     if config.normalise_observations:
         envs = NormalizedObservations(envs)
     if config.normalise_rewards:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core import TrainingLoop
+from hookloop.core import TrainerState
 from hookloop.rl.envs import Envs, Episode, Move, WrappedEnvs
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec
 from hookloop.rl.losses.base import Loss, RolloutStep
@@ -21,6 +22,23 @@ from hookloop.rl.resting import RestingMemory, leaves
 Plain = Any
 
 EPISODES_IN_MEAN = 100
+
+
+class RolloutLoop(Protocol):
+    """What collection asks of a loop."""
+
+    @property
+    def state(self) -> TrainerState:
+        """Where a wish to end the rollout is found, and where its statistics go."""
+        ...
+
+    def rollout(self) -> AbstractContextManager[None]:
+        """Surround collection."""
+        ...
+
+    def step(self, env_steps: int = 1, episodes: int = 0) -> None:
+        """Count one vector step, and the episodes that ended with it."""
+        ...
 
 
 class Collector:
@@ -61,7 +79,17 @@ class Collector:
         self._segment_states: list[Any] = []
         self._starts = np.empty(envs.num_envs, dtype=bool)
 
-    def collect(self, loop: TrainingLoop) -> None:
+    @property
+    def exactness(self) -> str:
+        """What a resume promises: ``bit-exact``, or ``learner-exact`` if the environments cannot save themselves."""
+        return self.envs.exactness
+
+    @property
+    def inexact_because(self) -> str:
+        """Why a resume is not bit-exact; empty if it is."""
+        return self.envs.inexact_because
+
+    def collect(self, loop: RolloutLoop) -> None:
         """Fill the experience, telling the loop of each step; leave the episodes that finished in the state."""
         experience, envs = self.experience, self.envs
         experience.begin()
@@ -76,15 +104,12 @@ class Collector:
                 self._store(step)
                 experience.steps = step + 1
                 if envs.finished:
-                    # A return that is not finite would make every mean with it, and what is saved, the same.
-                    ended = [episode for episode in envs.finished if math.isfinite(episode.return_)]
-                    finished.extend(ended)
-                    self.recent.extend((episode.return_, episode.length) for episode in ended)
+                    finished.extend(self._note(envs.finished))
                 num_steps = int(np.count_nonzero(envs.valid)) if envs.has_fillers else envs.num_envs
                 loop.step(env_steps=num_steps, episodes=len(envs.finished))
                 if loop.state.stop_rollout:
                     break
-            loop.state.rollout_stats = dict(_episode_stats(finished))
+            loop.state.rollout_stats = dict(episode_stats(finished))
 
     def take_over(self, moves: Sequence[Move]) -> None:
         """Act, from the next step on, in the episodes that slots of lessons have moved to."""
@@ -94,42 +119,73 @@ class Collector:
         if self._state is not None and moves:
             memory = [leaf.clone() for leaf in leaves(self._state)]
             self._resting.change(memory, moves)
-            rest = iter(memory)
-            self._state = _map_state(lambda _tensor: next(rest), self._state)
+            self._state = with_leaves(self._state, memory)
 
     def last_values(self) -> Tensor:
         """Return the values of the observations the next step would act on."""
         return self.policy.value(self._observation(), state=self._live_state())
+
+    @classmethod
+    def values_before(cls, experience: Experience, step: int) -> Tensor:
+        """Return what ``last_values`` would have been had the rollout ended before this step."""
+        return experience["values"][step].clone()
 
     def segment_states(self, indices: Tensor) -> Any:
         """Return a recurrent policy's memory at the start of the segments with these indices."""
         states = _stack_states(self._segment_states)
         return _map_state(lambda tensor: tensor.index_select(0, indices), states)
 
+    def segment_memory(self) -> list[list[Tensor]]:
+        """Return the tensors of a recurrent policy's memory at the start of each segment of the rollout."""
+        return [leaves(state) for state in self._segment_states]
+
+    def metrics(self) -> dict[str, float]:
+        """Return numbers about the collection itself that are worth a look."""
+        return {}
+
+    def close(self) -> None:
+        """Release what is held for collection alone; collecting again takes it again."""
+
     def state_dict(self) -> dict[str, Plain]:
         """Return all that makes collection go on with the same bits."""
         return {
-            "envs": self.envs.state_dict(),
+            **self.place(),
             "generator": self.generator.get_state().clone(),
             "recent": [[return_, length] for return_, length in self.recent],
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
+        """Go on from a saved state."""
+        self.go_to(saved)
+        self.generator.set_state(saved["generator"])
+        self.recent = deque(((return_, int(length)) for return_, length in saved["recent"]), maxlen=EPISODES_IN_MEAN)
+
+    def place(self) -> dict[str, Plain]:
+        """Return where collection stands: the environments, and what the policy remembers of them."""
+        return {
+            "envs": self.envs.state_dict(),
             "memory": [] if self._state is None else [tensor.clone() for tensor in leaves(self._state)],
             "resting": self._resting.state_dict(),
             "noise": {} if self._noise is None else self._noise.state_dict(),
         }
 
-    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
-        """Go on from a saved state."""
+    def go_to(self, saved: Mapping[str, Plain]) -> None:
+        """Collect from a saved place on."""
         self.envs.load_state_dict(saved["envs"])
-        self.generator.set_state(saved["generator"])
-        self.recent = deque(((return_, int(length)) for return_, length in saved["recent"]), maxlen=EPISODES_IN_MEAN)
         if self._state is not None:
-            memory = iter(saved["memory"])
-            self._state = _map_state(lambda _tensor: next(memory).clone(), self._state)
+            self._state = with_leaves(self._state, [tensor.clone() for tensor in saved["memory"]])
             self._resting.load_state_dict(saved["resting"])
         if self._noise is not None:
             self._noise.load_state_dict(saved["noise"])
 
-    def _act(self, step: int, loop: TrainingLoop) -> np.ndarray[Any, Any]:
+    def _note(self, finished: Sequence[Episode]) -> list[Episode]:
+        """Keep the figures of finished episodes, and return those that count."""
+        # A return that is not finite would make every mean with it, and what is saved, the same.
+        ended = [episode for episode in finished if math.isfinite(episode.return_)]
+        self.recent.extend((episode.return_, episode.length) for episode in ended)
+        return ended
+
+    def _act(self, step: int, loop: RolloutLoop) -> np.ndarray[Any, Any]:
         experience, envs = self.experience, self.envs
         arrays = experience.arrays
         if isinstance(envs.obs, dict):
@@ -197,7 +253,7 @@ def _stores(loss: Loss) -> bool:
     return type(loss).run_rollout is not Loss.run_rollout or type(loss).rollout is not Loss.rollout
 
 
-def _episode_stats(episodes: list[Episode]) -> dict[str, list[float]]:
+def episode_stats(episodes: list[Episode]) -> dict[str, list[float]]:
     """Return returns, lengths, and the numbers that environments told when their episodes ended, by name."""
     told: dict[str, list[float]] = {}
     for episode in episodes:
@@ -211,6 +267,12 @@ def _rows_of(obs: Any, indices: Tensor) -> Tensor | dict[str, Tensor]:
     if isinstance(obs, dict):
         return {name: torch.from_numpy(values).index_select(0, indices) for name, values in obs.items()}
     return torch.from_numpy(obs).index_select(0, indices)
+
+
+def with_leaves(state: Any, tensors: Sequence[Tensor]) -> Any:
+    """Return a memory of the same form, made of other tensors, in order."""
+    rest = iter(tensors)
+    return _map_state(lambda _tensor: next(rest), state)
 
 
 def _beside(flags: Tensor, tensor: Tensor) -> Tensor:

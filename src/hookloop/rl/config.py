@@ -116,7 +116,22 @@ class KickstartConfig(Settings):
 LossConfig = Annotated[PPOConfig | KickstartConfig, Field(discriminator="kind")]
 
 
-class RLConfig(RunSettings):
+class RolloutSettings(RunSettings):
+    """A run whose rollouts can be played by workers."""
+
+    workers: Annotated[int, Field(ge=0)] | Literal["auto"] | None = Field(
+        default=None,
+        description="Processes that play rollouts; 0 plays the same here, auto measures, null plays without slots",
+    )
+    slots: int = Field(default=4, ge=1, description="Tasks per rollout, with any number of workers")
+    rollout_mode: Literal["exact", "async"] = Field(
+        default="exact", description="Wait for all slots, or play on while learning; async resumes approximately"
+    )
+    max_lag: int = Field(default=1, ge=1, description="Async: rollouts with weights older than this are dropped")
+    engine: Literal["process"] = Field(default="process", description="Where workers run")
+
+
+class RLConfig(RolloutSettings):
     """A whole run: what a recipe returns and ``hookloop train`` carries out."""
 
     workload: ClassVar[str] = "rl"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -13,16 +14,17 @@ from hookloop.core.signals import SECOND
 from hookloop.curriculum import Curriculum
 from hookloop.errors import ConfigError
 from hookloop.rl.collector import Collector
+from hookloop.rl.columns import wanted_columns
 from hookloop.rl.config import EnvConfig, TrainerConfig
 from hookloop.rl.envs import Envs
-from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec, merge_specs
+from hookloop.rl.experience import Experience, merge_specs
 from hookloop.rl.learner import Learner
 from hookloop.rl.lessons import LessonPlan, find_lesson_envs
 from hookloop.rl.losses.base import Loss
 from hookloop.rl.optimizer import FlatAdam
 from hookloop.rl.policies import Policy
 from hookloop.rl.sampling import Sampler, check_arithmetic
-from hookloop.rl.specs import ArraySpec
+from hookloop.rl.slots import SlotCollector, SlotSetup, VtraceLearner, WorkersHook
 from hookloop.rl.value_hook import ValueHook
 from hookloop.rl.workload import RLWorkload
 
@@ -54,7 +56,7 @@ class Trainer:
     """Trains a policy in environments.
 
     A trainer of another kind of experience is a subclass that names its own parts: ``collector_type``,
-    ``learner_type``, ``workload_type``.
+    ``learner_type``, ``workload_type``, and ``slot_collector_type`` for rollouts that are played as tasks.
 
     Args:
         policy: What acts and learns.
@@ -66,11 +68,13 @@ class Trainer:
         seed: The root of all randomness of this run.
         second_signal: What a second Ctrl-C does: ``raise`` or ``exit``.
         env: The settings the environments were made from, for evaluations in environments of their own.
+        slots: Who plays rollouts as tasks; by default they are played here. ``envs`` then wrap its ``SlotEnvs``.
     """
 
     collector_type: ClassVar[type[Collector]] = Collector
     learner_type: ClassVar[type[Learner]] = Learner
     workload_type: ClassVar[type[RLWorkload]] = RLWorkload
+    slot_collector_type: ClassVar[type[SlotCollector]] = SlotCollector
 
     def __init__(
         self,
@@ -84,8 +88,10 @@ class Trainer:
         seed: int = 0,
         second_signal: SECOND = "raise",
         env: EnvConfig | None = None,
+        slots: SlotSetup | None = None,
     ) -> None:
         self.env = env
+        self.slots = slots
         self.config = config = config if config is not None else TrainerConfig()
         self.policy, self.envs, self.losses = policy, envs, list(losses)
         _require_distinct(self.losses)
@@ -97,7 +103,7 @@ class Trainer:
             segment_length=segment_length,
         )
         self.experience = Experience(
-            merge_specs(_specs(policy, envs, self.losses, self.collector_type)),
+            merge_specs(wanted_columns(policy, envs, self.losses, self.collector_type)),
             num_envs=envs.num_envs,
             horizon=config.horizon,
         )
@@ -159,8 +165,10 @@ class Trainer:
         self.loop.load_state_dict(saved, strict=strict)
 
     def _make_workload(self, seed: int, segment_length: int, lessons: LessonPlan | None) -> RLWorkload:
-        config = self.config
-        collector = self.collector_type(
+        config, slots = self.config, self.slots
+        make_collector = self.collector_type if slots is None else partial(self.slot_collector_type, setup=slots)
+        make_learner = self.learner_type if slots is None or slots.mode == "exact" else VtraceLearner
+        collector = make_collector(
             self.envs, self.policy, self.experience, self.losses,
             generator=_generator(seed, "act"), segment_length=segment_length,
         )  # fmt: skip
@@ -168,7 +176,7 @@ class Trainer:
             self.experience, num_minibatches=config.num_minibatches, segment_length=segment_length,
             sampling=config.sampling, alpha=config.priority_alpha, beta=config.priority_beta,
         )  # fmt: skip
-        learner = self.learner_type(
+        learner = make_learner(
             self.policy, self.losses, self.optimizer, sampler,
             generator=_generator(seed, "sample"), update_epochs=config.update_epochs, gamma=config.gamma,
             gae_lambda=config.gae_lambda, accumulate_minibatches=config.accumulate_minibatches,
@@ -184,6 +192,8 @@ class Trainer:
             events = _LossEvents(loss)
             if vars(events):
                 loop.hooks.add(events, name=f"loss/{loss.name}", ranks="all")
+        if self.slots is not None:
+            loop.hooks.add(WorkersHook(self.workload.collector), name="workers", ranks="all")
         if self.config.values:
             loop.hooks.add(ValueHook(self, self.config.values), name="values", ranks="all")
         return loop
@@ -196,20 +206,6 @@ class _LossEvents:
         for name in dir(loss):
             if name.startswith("on_") and callable(getattr(loss, name)):
                 setattr(self, name, getattr(loss, name))
-
-
-def _specs(policy: Policy, envs: Envs, losses: Sequence[Loss], collector: type[Collector]) -> dict[str, ExperienceSpec]:
-    """Return who wants what stored."""
-    action = envs.action
-    wanted: dict[str, ArraySpec] = {"actions": ArraySpec(tuple(action.shape), action.dtype), **collector.columns}
-    for name, spec in envs.observation.arrays.items():
-        wanted[f"{OBSERVATIONS}/{name}" if envs.observation.is_dict else OBSERVATIONS] = spec
-    if envs.action_masks is not None:
-        wanted["masks"] = ArraySpec(tuple(envs.action_masks.shape[1:]), "bool")
-    if policy.is_recurrent:
-        wanted["starts"] = ArraySpec((), "bool")
-    specs: dict[str, ExperienceSpec] = {"the environment": wanted, "the policy": policy.experience_spec()}
-    return {**specs, **{f"the loss {loss.name!r}": loss.get_experience_spec() for loss in losses}}
 
 
 def _require_distinct(losses: Sequence[Loss]) -> None:

@@ -41,13 +41,13 @@ class RLWorkload:
 
     @property
     def exactness(self) -> str:
-        """What a resume promises: ``bit-exact``, or ``learner-exact`` if the environments cannot save themselves."""
-        return self.collector.envs.exactness
+        """What a resume promises: ``bit-exact``, ``learner-exact`` or ``approximate``."""
+        return self.collector.exactness
 
     @property
     def inexact_because(self) -> str:
         """Why a resume is not bit-exact; empty if it is."""
-        return self.collector.envs.inexact_because
+        return self.collector.inexact_because
 
     @property
     def planned(self) -> dict[str, float]:
@@ -75,6 +75,7 @@ class RLWorkload:
         # What is saved must be finite; a mean over a minibatch that was not is shown, below, and not saved.
         loop.state.loss_stats = {name: value for name, value in losses.items() if math.isfinite(value)}
         loop.context.metrics = {**self._returns(), **{f"losses/{name}": value for name, value in losses.items()}}
+        loop.context.metrics |= collector.metrics()
         if self.lessons is not None:
             loop.context.metrics |= self.lessons.metrics()
 

@@ -31,6 +31,11 @@ class GameCollector(Collector):
         """Return the values of the positions the next moves would be made in, as the first seat sees them."""
         return super().last_values() * torch.from_numpy(signs_of(self.games.seats))
 
+    @classmethod
+    def values_before(cls, experience: Experience, step: int) -> Tensor:
+        """Return what ``last_values`` would have been had the rollout ended before this step."""
+        return super().values_before(experience, step) * torch.from_numpy(signs_of(experience.arrays["seats"][step]))
+
     def _act(self, step: int, loop: Any) -> np.ndarray[Any, Any]:
         self.experience.arrays["seats"][step] = self.games.seats
         return super()._act(step, loop)

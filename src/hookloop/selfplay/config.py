@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from hookloop.config.settings import RunSettings, Settings
-from hookloop.rl.config import PPOConfig, TrainerConfig
+from hookloop.config.settings import Settings
+from hookloop.rl.config import PPOConfig, RolloutSettings, TrainerConfig
 
 
 class GameConfig(Settings):
@@ -33,7 +33,7 @@ class NetworkConfig(Settings):
     )
 
 
-class SelfPlayConfig(RunSettings):
+class SelfPlayConfig(RolloutSettings):
     """A whole run: what a recipe returns and ``hookloop train`` carries out."""
 
     workload: ClassVar[str] = "selfplay"

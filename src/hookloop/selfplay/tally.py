@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -51,6 +51,12 @@ class Tally:
         """Return the share of each outcome, by the counter's name; nothing before the first game."""
         games = self.games
         return {name: count / games for name, count in asdict(self).items()} if games else {}
+
+    @classmethod
+    def sum(cls, saved: Iterable[Mapping[str, int]]) -> Tally:
+        """Return the sum of saved counters."""
+        parts = list(saved)
+        return cls(**{name: sum(int(part[name]) for part in parts) for name in asdict(cls())})
 
     def state_dict(self) -> dict[str, int]:
         """Return the counters."""

@@ -6,10 +6,12 @@ from typing import ClassVar, cast
 
 from hookloop.rl.collector import Collector
 from hookloop.rl.learner import Learner
+from hookloop.rl.slots import SlotCollector
 from hookloop.rl.trainer import Trainer
 from hookloop.rl.workload import RLWorkload
 from hookloop.selfplay.collecting import GameCollector, GameLearner, SelfPlayWorkload
 from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.slots import GameSlotCollector
 from hookloop.selfplay.tally import Tally
 
 
@@ -19,6 +21,7 @@ class SelfPlayTrainer(Trainer):
     collector_type: ClassVar[type[Collector]] = GameCollector
     learner_type: ClassVar[type[Learner]] = GameLearner
     workload_type: ClassVar[type[RLWorkload]] = SelfPlayWorkload
+    slot_collector_type: ClassVar[type[SlotCollector]] = GameSlotCollector
 
     @property
     def games(self) -> GameEnvs:

@@ -41,7 +41,7 @@ class NormalizedObservations(WrappedEnvs):
         )
         self._obs = self._observation.zeros(envs.num_envs)
         self._final_obs = self._observation.zeros(envs.num_envs)
-        self.statistics = {key: RunningStatistics(specs[key].shape) for key in keys}
+        self.statistics: Mapping[str, RunningStatistics] = {key: RunningStatistics(specs[key].shape) for key in keys}
         self.is_frozen = False
         self.clip = clip
         self._scratch = {key: np.zeros((envs.num_envs, *specs[key].shape)) for key in keys}
@@ -88,6 +88,10 @@ class NormalizedObservations(WrappedEnvs):
     def show_again(self, rows: slice) -> None:
         """Take over the rows in which other episodes go on."""
         super().show_again(rows)
+        self.scale_again()
+
+    def scale_again(self) -> None:
+        """Show what to act on next as the statistics now are."""
         self._write(self.envs.obs, self._obs)
 
     def state_dict(self) -> EnvState:

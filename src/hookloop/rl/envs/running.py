@@ -81,3 +81,20 @@ class RunningStatistics:
         mean *= count / total
         self.mean += mean
         self.count = total
+
+
+class SharedStatistics(RunningStatistics):
+    """Statistics that several count for: each goes on from the same, and keeps apart what it has added itself."""
+
+    def __init__(self, shape: tuple[int, ...] = ()) -> None:
+        super().__init__(shape)
+        self.added = RunningStatistics(shape)
+
+    def begin(self, state: Mapping[str, Any]) -> None:
+        """Go on from what all have counted; nothing is added yet."""
+        self.load_state_dict(state)
+        self.added = RunningStatistics(self.mean.shape)
+
+    def _join(self, count: int, mean: Array, squares: Array) -> None:
+        self.added._join(count, mean.copy(), squares)  # first: joining spoils the mean it is given
+        super()._join(count, mean, squares)
