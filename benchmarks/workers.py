@@ -136,7 +136,8 @@ def idle_processor_share(seconds: float) -> float:
     """Return how much of a core two workers use that have nothing to do."""
     pool = ProcessPool(Keeper, workers=2)
     pool.publish(0, {"weight": torch.zeros(1)})
-    gather(pool, [Task(TaskKey(slot, 0), slot) for slot in range(4)])
+    while set(pool.health().phases.values()) != {"waiting"}:
+        time.sleep(0.01)
     processes = [psutil.Process(pid) for pid in pool.pids]
 
     def used() -> float:

@@ -66,6 +66,7 @@ class Seat(Turns):
         """Start a worker; False if that was not possible, and may be later."""
         context = multiprocessing.get_context("forkserver")
         self.results, self.last_words = 0, None
+        self.sent_at = time.monotonic()
         self.status.enter(Phase.STARTING)
         ours, theirs = socket.socketpair()
         process = context.Process(
@@ -100,11 +101,9 @@ class Seat(Turns):
         self.leave()
         return why
 
-    def dismiss(self, *, is_busy: bool) -> None:
-        """Ask the worker to end: it has no more tasks, or nobody wants the one it is at."""
-        if self._channel:
-            self._channel.close()
-        if self._process and is_busy:
+    def dismiss(self) -> None:
+        """Ask the worker to end, wherever it is; it closes its performer first."""
+        if self._process:
             self._process.terminate()
 
     def wait_until_left(self, deadline: float) -> None:

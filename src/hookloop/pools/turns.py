@@ -26,6 +26,8 @@ class Turns(ABC):
         self.status = status
         self.results = 0
         """Of the worker that sits here now."""
+        self.sent_at = 0.0
+        """When it was sent something last."""
         self._start_at = 0.0
         self._is_ready = False
         self._fruitless = 0  # workers that ended, one after the other, without a result
