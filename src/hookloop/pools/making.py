@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from hookloop.errors import MissingExtraError, UnknownNameError
@@ -44,6 +45,8 @@ def _process(engine: str, make: MakePerformer, workers: int, settings: PoolSetti
 
 
 def _ray(engine: str, make: MakePerformer, workers: int, settings: PoolSettings) -> WorkerPool:
+    # Read when Ray is imported: the pool tells of workers that have ended, and not on the standard output.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^A worker died or was killed")
     try:
         from hookloop.pools.ray_engine import RayPool
     except ModuleNotFoundError as error:

@@ -40,7 +40,7 @@ class RaySeat(Turns):
         self._actor: Actor | None = None
         self._pid: int | None = None
         self._process: psutil.Process | None = None
-        self._leaving: psutil.Process | None = None
+        self._leaving: list[psutil.Process] = []
         self._calls: deque[tuple[int, Ref]] = deque()
 
     @property
@@ -105,17 +105,20 @@ class RaySeat(Turns):
         assert self._actor is not None
         ray.kill(self._actor, no_restart=True)
         if self._process:
-            # Ray asks a process to end itself and waits for seconds; one that is stopped does not hear that.
-            with suppress(psutil.NoSuchProcess):
-                self._process.kill()
-        self._leaving, self._process = self._process, None
+            self._leaving = [process for process in self._leaving if process.is_running()] + [self._process]
+        self._process = None
         self._actor = self._pid = None
         self._calls.clear()
         self._is_ready = False
         self.status.enter(Phase.ENDED, NO_TASK)
 
     def wait_until_left(self, deadline: float) -> None:
-        """Wait for the end of the process of an actor that was ended; elsewhere Ray sees to that."""
-        if self._leaving:
-            with suppress(psutil.TimeoutExpired):
-                self._leaving.wait(max(0.0, deadline - time.monotonic()))
+        """Wait for the processes of actors that were ended, where they are ours; at the deadline they are killed.
+
+        Ray asks a process to end itself, and waits for seconds before it ends one that does not hear.
+        """
+        _, deaf = psutil.wait_procs(self._leaving, timeout=max(0.0, deadline - time.monotonic()))
+        for process in deaf:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._leaving = []
