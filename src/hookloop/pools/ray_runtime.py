@@ -86,7 +86,7 @@ class RayRuntime:
         except ConnectionError as error:
             raise NoWorkersError(
                 f"No Ray cluster answers at {address!r} ({error}). See that it runs ('ray status' on its head), that "
-                "its port is open from here, and that this machine has its token, if it asks for one."
+                "its port is open from here, and, if it asks for a token, that it is known here (RAY_AUTH_MODE=token)."
             ) from error
 
     def _start(self) -> None:
