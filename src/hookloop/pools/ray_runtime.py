@@ -85,8 +85,8 @@ class RayRuntime:
             ray.init(address, log_to_driver=False, logging_level=logging.WARNING)
         except ConnectionError as error:
             raise NoWorkersError(
-                f"No Ray cluster answers at {address!r} ({error}). See that it runs ('ray status' on its head), that "
-                "its port is open from here, and, if it asks for a token, that it is known here (RAY_AUTH_MODE=token)."
+                f"No Ray cluster answers at {address!r} ({_gist(error)}). See that it runs ('ray status' on its head), "
+                "that its port is open from here, and that its token is here, if it wants one (RAY_AUTH_MODE=token)."
             ) from error
 
     def _start(self) -> None:
@@ -130,6 +130,12 @@ def disconnect(runtime: RayRuntime) -> None:
     if not runtime.users:
         _open = None
         runtime.end()
+
+
+def _gist(error: ConnectionError) -> str:
+    """Return the lines in which Ray says what is wrong, of what may be a traceback of the head's."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith((" ", "Traceback", ")"))]
+    return " ".join(lines)[:300]
 
 
 def _make_folder() -> str:
