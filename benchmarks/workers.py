@@ -10,7 +10,7 @@ environments of gymnasium (with shared memory) and SB3 have a process for each e
 All contenders take turns; ``again`` is inline a second time, and what differs between the two is noise.
 
 The last column is the time of the processor for a step, of all processes together. It hardly depends on what else the
-machine does; steps per second do, and on a busy machine whoever has the most processes gets the most of it.
+machine does; steps per second do, and on a busy machine they say little.
 """
 
 from __future__ import annotations

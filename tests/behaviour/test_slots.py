@@ -136,6 +136,27 @@ def test_going_back_to_an_earlier_state_plays_from_there() -> None:
     assert torch.equal(trainer.optimizer.flat, fresh.optimizer.flat)
 
 
+def test_a_roll_back_in_the_middle_of_a_run_plays_from_there() -> None:
+    config, total = in_slots("gru"), 32 * 4 * 5
+    trainer, reference = build_trainer(config, seed=3), build_trainer(config, seed=3)
+    saves: list[Any] = []
+
+    def roll_back(ctx: Any) -> None:
+        if ctx.state.epoch == 1 and not saves:
+            saves.append(copy.deepcopy(trainer.state_dict()))
+        elif ctx.state.epoch == 3 and len(saves) == 1:
+            saves.append(None)
+            ctx.loop.roll_back(saves[0], seed=9)
+
+    trainer.add_hook(roll_back, name="roll back", on="epoch_end")
+    trainer.train(total)
+    reference.load_state_dict(saves[0], strict=False)
+    reference.workload.perturb(9)
+    reference.train(total)
+
+    assert torch.equal(trainer.optimizer.flat, reference.optimizer.flat)
+
+
 def test_other_slots_are_another_run_and_a_resume_with_them_is_refused() -> None:
     two, four = build_trainer(in_slots("sync"), seed=3), build_trainer(in_slots("sync", slots=4), seed=3)
     two.train(32 * 4)

@@ -8,6 +8,7 @@ import selectors
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from multiprocessing.util import Finalize
 
 from torch import Tensor
@@ -49,7 +50,7 @@ class ProcessPool(CrewPool[Seat]):
         super().__init__(seats, settings or PoolSettings())
         # The workers are dismissed at the end of the program, or of the pool, before multiprocessing waits for them.
         self._finish = Finalize(self, _end, (seats, 1.0), exitpriority=10)
-        multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
+        multiprocessing.get_context("forkserver").set_forkserver_preload([*PRELOADED, *_modules_of(make)])
         for seat in seats:
             self._start(seat)
 
@@ -168,3 +169,12 @@ def _pickled(make: MakePerformer) -> bytes:
         raise PoolUsageError(
             f"{make!r} cannot be sent to a worker ({error}); give a function of a module, or functools.partial of one."
         ) from error
+
+
+def _modules_of(make: object) -> list[str]:
+    """Return the modules that a worker needs to make its performer; the fork server imports them once for all."""
+    if isinstance(make, partial):
+        parts = (make.func, *make.args, *make.keywords.values())
+        return list(dict.fromkeys(module for part in parts for module in _modules_of(part)))
+    module = getattr(make, "__module__", None)
+    return [module] if isinstance(module, str) else []

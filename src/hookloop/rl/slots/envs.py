@@ -50,8 +50,6 @@ class SlotEnvs:
         """The episodes that ended on the step that the loop is being told of."""
         self.places: list[Plain] = [None] * slots
         """Where each slot stands; None before its first rollout."""
-        self.beginnings = 0
-        """How often all slots were put somewhere else at once."""
         self.seed = 0
 
     @property
@@ -73,7 +71,6 @@ class SlotEnvs:
         """Begin new episodes everywhere, with the next rollouts."""
         self.seed = seed
         self.places = [None] * self.slots
-        self.beginnings += 1
 
     def step(self, actions: Array) -> None:
         """Refuse: only tasks play these environments."""
@@ -97,7 +94,6 @@ class SlotEnvs:
                 "Resume with the slots of the saved run, and with workers if it had any; how many may differ."
             )
         self.seed, self.places = int(state["seed"]), list(state["places"])
-        self.beginnings += 1
 
     def close(self) -> None:
         """Do nothing: the pool closes what its workers hold."""

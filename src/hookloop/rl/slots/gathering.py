@@ -96,6 +96,7 @@ class Gathering(ABC):
     def forget(self) -> None:
         """Take in nothing of what is under way: the slots have been put somewhere else."""
         self._under_way.clear()
+        self._played.clear()
 
     def _publish(self) -> WorkerPool:
         weights = self._policy.state_dict()
@@ -110,7 +111,7 @@ class Gathering(ABC):
         envs = self._slot_envs
         return {
             "slot": slot,
-            "tag": [envs.beginnings, iteration],
+            "iteration": iteration,
             "after": self._played.get(slot),
             "place": envs.places[slot],
             "seed": envs.slot_seed(slot),
@@ -128,10 +129,11 @@ class Gathering(ABC):
 
     def _take_home(self, result: Result) -> Rollout:
         """Keep where a rollout has led to."""
-        slot, payload = result.key.slot, self._under_way.pop(result.key)
+        slot = result.key.slot
+        del self._under_way[result.key]
         self._slot_envs.places[slot] = result.value["place"]
         self._begun_anew += result.value["has_begun_anew"]
-        self._played[slot] = [*payload["tag"], result.version]
+        self._played[slot] = [result.key.iteration, result.version]
         merge_added(statistics_of(self._envs), result.value["added"])
         return Rollout(slot, result.version, result.value)
 
@@ -217,8 +219,7 @@ class AsyncGathering(Gathering):
         except TaskFailedError as error:
             raise self._explained(error) from error
         for result in results:
-            payload = self._under_way.get(result.key)
-            if payload is None:
+            if result.key not in self._under_way:
                 continue  # of before a roll back
             self._ready.append(self._take_home(result))
             self._submit(pool, result.key.slot)

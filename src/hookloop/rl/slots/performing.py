@@ -20,7 +20,7 @@ from hookloop.rl.slots.statistics import keep_apart, refresh_scaling
 
 Plain = Any
 Tag = list[int]
-"""Which state a slot's environments are in: of which beginning, after which iteration, played with which weights."""
+"""Which state a slot's environments are in: after which iteration, played with which version of the weights."""
 
 MakeEnvs = Callable[[], Envs]
 MakePolicy = Callable[[Any], Policy]
@@ -111,7 +111,7 @@ class SlotPlayer:
         notes = RolloutNotes(collector)
         self._tag = None  # whatever fails in the middle leaves environments that nobody knows
         collector.collect(notes)
-        self._tag = [*payload["tag"], version]
+        self._tag = [payload["iteration"], version]
         arrays = collector.experience.arrays
         return {
             "columns": {name: column.copy() for name, column in arrays.items() if name not in ESTIMATED},

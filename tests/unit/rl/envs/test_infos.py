@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from hookloop.rl.collector import _episode_stats
+from hookloop.rl.collector import episode_stats
 from hookloop.rl.envs.base import Episode
 from hookloop.rl.envs.gymnasium_envs.loop import SyncEnvs
 from hookloop.rl.envs.gymnasium_envs.vector import VectorEnvs
@@ -92,4 +92,4 @@ def test_a_row_of_a_vector_environment_holds_what_that_environment_told() -> Non
 def test_rollout_stats_hold_lists_by_name_and_the_return_is_ours() -> None:
     episodes = [Episode(0, 1.0, 2, {"success": 1.0, "return": 99.0}), Episode(1, 3.0, 4)]
 
-    assert _episode_stats(episodes) == {"success": [1.0], "return": [1.0, 3.0], "length": [2.0, 4.0]}
+    assert episode_stats(episodes) == {"success": [1.0], "return": [1.0, 3.0], "length": [2.0, 4.0]}
