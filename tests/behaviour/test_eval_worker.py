@@ -195,7 +195,20 @@ def test_a_worker_that_is_told_to_stop_gives_its_task_back(tmp_path: Path) -> No
     assert tasks_of(file_of(tmp_path))[0][1] == "waiting"
 
 
-@pytest.mark.parametrize("words", [["nowhere"], ["runs", "--lease-seconds", "0"], ["mysql://x/y", "--once"]])
+def test_several_workers_are_started_at_once_and_share_the_tasks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(tmp_path, epochs=4, config=settings(schedule="every 1 epoch", record=0))
+
+    assert run(["eval-worker", str(tmp_path), "--once", "--workers", "2", "--name", "crew"]) == 0
+
+    assert capsys.readouterr().out.count("done ") == 4
+    assert [row["epoch"] for row in evaluations_of(file_of(tmp_path))] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "words", [["nowhere"], ["runs", "--lease-seconds", "0"], ["mysql://x/y", "--once"], ["runs", "--workers", "0"]]
+)
 def test_what_no_worker_can_work_on_is_said(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 

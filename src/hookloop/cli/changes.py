@@ -15,7 +15,7 @@ Effect = Literal["harmless", "changes training", "impossible"]
 # What only decides when a run ends, what it writes, and what it shows.
 _HARMLESS = (
     *RunSettings.model_fields,
-    "engine",
+    "cluster",
     "evaluation",
     "replays",
     "stop_at_return",
@@ -34,6 +34,8 @@ _HARMLESS = (
     "training.train_metrics",
     "training.val_batch_size",
     "training.validate_every_epochs",
+    "worker_cpus",
+    "worker_resources",
     "workers",
 )
 # What the saved state has the shape of.

@@ -7,6 +7,7 @@ import platform
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from hookloop.evaluation import EvaluationResult
     from hookloop.stats import EvaluationTasks
     from hookloop.stats.evaluation_tasks import Claim
+
+Tell = Callable[[str], object]
 
 # Whatever an environment or a checkpoint may do: the worker says so, and goes on with the next task.
 FAILURES = (
@@ -35,6 +38,8 @@ def eval_worker(
     poll_seconds: float = 2.0,
     lease_seconds: float = 120.0,
     once: bool = False,
+    workers: int | None = None,
+    cluster: str = "local",
 ) -> int:
     """Carry out the evaluations that runs ask for (evaluation.where=worker); as many workers as you like.
 
@@ -44,20 +49,45 @@ def eval_worker(
         poll_seconds: How long to wait before looking again, when there is nothing to do.
         lease_seconds: A worker that has given no sign for so long is taken for dead, and its task is free.
         once: End when there is nothing to do.
+        workers: Have so many workers carry them out, which are replaced if they end; by default this process does.
+        cluster: Where those are: local processes, ray (on this machine, or where RAY_ADDRESS points), ray://HOST:PORT.
     """
     if poll_seconds <= 0 or lease_seconds <= 0:
         raise ConfigError(f"--poll-seconds and --lease-seconds are above 0, got {poll_seconds} and {lease_seconds}.")
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # gives the task back on the way
-    worker = name or f"{platform.node()}-{os.getpid()}"
+    if workers is None and cluster == "local":
+        return _work(source, name, poll_seconds, lease_seconds, is_once=once)
+    from hookloop.cli.eval_crew import evaluate_with
+
+    return evaluate_with(
+        "process" if cluster == "local" else cluster,
+        1 if workers is None else workers,
+        source if "://" in source else str(Path(source).resolve()),
+        name=name,
+        poll_seconds=poll_seconds,
+        lease_seconds=lease_seconds,
+        is_once=once,
+    )
+
+
+def _work(source: str, name: str | None, poll_seconds: float, lease_seconds: float, *, is_once: bool) -> int:
+    worker = worker_name(name)
     use_threads(1)
     while True:
-        has_worked = False
-        for url in _databases(source):
-            has_worked = _work_on(url, worker, lease_seconds) or has_worked
-        if not has_worked:
-            if once:
+        if not work_once(source, worker, lease_seconds, say):
+            if is_once:
                 return 0
             time.sleep(poll_seconds)
+
+
+def worker_name(name: str | None) -> str:
+    """Return what this process is called as a worker; by default after the machine and the process."""
+    return f"{platform.node()}-{os.getpid()}" if name is None else name
+
+
+def work_once(source: str, worker: str, lease_seconds: float, tell: Tell) -> bool:
+    """Carry out one task of each database, and tell about it; say whether there was any."""
+    return any([_work_on(url, worker, lease_seconds, tell) for url in _databases(source)])
 
 
 def _databases(source: str) -> list[str | Path]:
@@ -70,7 +100,7 @@ def _databases(source: str) -> list[str | Path]:
     return [url for url in dict.fromkeys(found) if not isinstance(url, Path) or url.exists()]
 
 
-def _work_on(url: str | Path, worker: str, lease_seconds: float) -> bool:
+def _work_on(url: str | Path, worker: str, lease_seconds: float, tell: Tell) -> bool:
     """Carry out one task of a database; say whether there was one."""
     from hookloop.stats import EvaluationTasks
 
@@ -80,14 +110,16 @@ def _work_on(url: str | Path, worker: str, lease_seconds: float) -> bool:
             return False
         is_settled = False
         try:
-            is_settled = _carry_out(url, tasks, claim, worker, lease_seconds)
+            is_settled = _carry_out(url, tasks, claim, worker, lease_seconds, tell)
         finally:
             if not is_settled:  # told to stop: the next worker need not wait for the lease to end
                 tasks.release(claim, worker)
     return True
 
 
-def _carry_out(url: str | Path, tasks: EvaluationTasks, claim: Claim, worker: str, lease_seconds: float) -> bool:
+def _carry_out(
+    url: str | Path, tasks: EvaluationTasks, claim: Claim, worker: str, lease_seconds: float, tell: Tell
+) -> bool:
     from hookloop.hooks.evaluation_report import write_result
     from hookloop.monitoring.ticker import Ticker
 
@@ -98,13 +130,13 @@ def _carry_out(url: str | Path, tasks: EvaluationTasks, claim: Claim, worker: st
         result = _evaluate(url, claim)
     except FAILURES as error:
         is_given_up = tasks.fail(claim, worker, f"{type(error).__name__}: {error}")
-        _say(f"failed  {what}  {'given up' if is_given_up else 'to be tried again'}: {error}")
+        tell(f"failed  {what}  {'given up' if is_given_up else 'to be tried again'}: {error}")
         return True
     finally:
         ticker.stop()
     is_ours = tasks.finish(claim, worker, dict(result.clocks), lambda log: write_result(log, result))
     mean = ", ".join(f"{name} {score.mean:.4g}" for (_, name), score in result.scores.items())
-    _say(f"{'done' if is_ours else 'late'}    {what}  {mean} in {result.seconds:.1f} s")
+    tell(f"{'done' if is_ours else 'late'}    {what}  {mean} in {result.seconds:.1f} s")
     return True
 
 
@@ -147,6 +179,7 @@ def _evaluate(url: str | Path, claim: Claim) -> EvaluationResult:
     return named
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Write a line at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

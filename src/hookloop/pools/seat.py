@@ -13,15 +13,12 @@ from multiprocessing.context import ForkServerProcess
 from hookloop.pools.channel import Channel, Message
 from hookloop.pools.serving import serve
 from hookloop.pools.status import NO_TASK, Phase, StatusRow
+from hookloop.pools.turns import Turns
 
 PATIENCE_SECONDS = 1.0
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 5.0
-MOST_NEVER_READY = 3
-MOST_FRUITLESS = 8
 
 
-class Seat:
+class Seat(Turns):
     """Starts one worker after the other.
 
     Args:
@@ -31,36 +28,17 @@ class Seat:
     """
 
     def __init__(self, number: int, make: bytes, status: StatusRow) -> None:
-        self.number = number
-        self.status = status
-        self.results = 0
-        """Of the worker that sits here now."""
-        self.sent_at = 0.0
-        """When it was sent something last."""
+        super().__init__(number, status)
         self.last_words: tuple[int, str] | None = None
         """The task in which the worker raised, and its traceback."""
         self._make = make
         self._process: ForkServerProcess | None = None
         self._channel: Channel | None = None
-        self._start_at = 0.0
-        self._is_ready = False
-        self._fruitless = 0  # workers that ended, one after the other, without a result
-        self._never_ready = 0  # those that could not even start
 
     @property
     def is_taken(self) -> bool:
         """Tell whether a worker was started here that is not known to have ended."""
         return self._process is not None
-
-    @property
-    def is_ready(self) -> bool:
-        """Tell whether the worker takes tasks."""
-        return self._is_ready
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Tell whether one worker after the other has ended here without any use."""
-        return not self._is_ready and (self._never_ready >= MOST_NEVER_READY or self._fruitless >= MOST_FRUITLESS)
 
     @property
     def is_alive(self) -> bool:
@@ -84,11 +62,6 @@ class Seat:
         assert self._process is not None
         return self._process.sentinel
 
-    @property
-    def pause_seconds(self) -> float:
-        """How long it is until the next worker may be started."""
-        return max(0.0, self._start_at - time.monotonic())
-
     def start(self) -> bool:
         """Start a worker; False if that was not possible, and may be later."""
         context = multiprocessing.get_context("forkserver")
@@ -104,20 +77,10 @@ class Seat:
                 process.start()
         except (EOFError, OSError):  # the fork server has just ended; the next try begins a new one
             ours.close()
-            self._plan_next()
+            self.plan_next()
             return False
         self._process, self._channel = process, Channel(ours, patience_seconds=PATIENCE_SECONDS)
         return True
-
-    def note_ready(self) -> None:
-        """Note that the worker takes tasks."""
-        self._is_ready = True
-        self._never_ready = 0
-
-    def note_result(self) -> None:
-        """Note that the worker has given a result."""
-        self.results += 1
-        self._fruitless = 0
 
     def rest(self) -> list[Message]:
         """Return what the worker has sent and nobody has read, without waiting for more."""
@@ -134,7 +97,7 @@ class Seat:
         self._process.kill()
         self._process.join()
         why = _manner(self._process.exitcode)
-        self._plan_next()
+        self.plan_next()
         self.leave()
         return why
 
@@ -159,13 +122,6 @@ class Seat:
         self._process = None
         self._is_ready = False
         self.status.enter(Phase.ENDED, NO_TASK)
-
-    def _plan_next(self) -> None:
-        self._never_ready += not self._is_ready
-        self._fruitless += 1
-        if self._fruitless > 1:
-            pause = min(FIRST_PAUSE_SECONDS * 2 ** (self._fruitless - 2), LONGEST_PAUSE_SECONDS)
-            self._start_at = time.monotonic() + pause
 
 
 def _manner(code: int | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from hookloop.pools.errors import PoolUsageError
 
@@ -20,8 +21,19 @@ class PoolSettings:
     tasks_per_worker: int | None = None
     """After so many tasks a worker is replaced, against leaks."""
 
+    cpus_per_worker: float = 1.0
+    """What a cluster sets aside for a worker."""
+    resources: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What else it sets aside, by the names that its machines were given."""
+
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for name in _LIMITS:
+            value = getattr(self, name)
             if value is not None and value <= 0:
-                raise PoolUsageError(f"{each.name} must be above 0, got {value}; None turns it off.")
+                raise PoolUsageError(f"{name} must be above 0, got {value}; None turns it off.")
+        for name, value in {"cpus_per_worker": self.cpus_per_worker, **self.resources}.items():
+            if value < 0:
+                raise PoolUsageError(f"A cluster cannot set {value} of {name!r} aside for a worker; give 0 or more.")
+
+
+_LIMITS = ("task_seconds_limit", "start_seconds_limit", "copy_after_seconds", "tasks_per_worker")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from hookloop.config.settings import EvaluationConfig, RunSettings, Settings
 from hookloop.curriculum.config import CurriculumConfig
@@ -121,14 +121,30 @@ class RolloutSettings(RunSettings):
 
     workers: Annotated[int, Field(ge=0)] | Literal["auto"] | None = Field(
         default=None,
-        description="Processes that play rollouts; 0 plays the same here, auto measures, null plays without slots",
+        description="Who plays rollouts; 0: this process, auto: as many as pay, null: this process, without slots",
     )
     slots: int = Field(default=4, ge=1, description="Tasks per rollout, with any number of workers")
     rollout_mode: Literal["exact", "async"] = Field(
         default="exact", description="Wait for all slots, or play on while learning; async resumes approximately"
     )
     max_lag: int = Field(default=1, ge=1, description="Async: rollouts with weights older than this are dropped")
-    engine: Literal["process"] = Field(default="process", description="Where workers run")
+    cluster: str = Field(
+        default="local",
+        pattern=r"^(local|ray|ray://\S+:\d+)$",
+        description="Where workers run: local, ray (on this machine, or where RAY_ADDRESS points), or ray://HOST:PORT",
+    )
+    worker_cpus: float = Field(default=1.0, ge=0, description="Cores that a cluster sets aside for a worker")
+    worker_resources: dict[str, float] = Field(
+        default_factory=dict, description="What else it sets aside, by the names its machines were given"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_workers_on_a_cluster(cls, given: Any) -> Any:
+        """Whoever names a cluster wants workers there."""
+        if given.get("cluster", "local") != "local" and given.get("workers") is None:
+            return {**given, "workers": "auto"}
+        return given
 
 
 class RLConfig(RolloutSettings):

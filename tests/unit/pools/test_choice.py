@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hookloop.errors import UnknownNameError
+from hookloop.errors import MissingExtraError, UnknownNameError
 from hookloop.pools import InlinePool, PoolSettings, PoolUsageError, TaskCosts, choose_workers, make_pool
 from hookloop.pools.choice import WORTH, seconds_with
 from hookloop.pools.measuring import measure_costs, usable_cores
@@ -96,3 +97,15 @@ def test_what_no_engine_can_do_is_refused() -> None:
         make_pool("process", -1, Roller)
     with pytest.raises(PoolUsageError, match="task_seconds_limit must be above 0, got 0"):
         PoolSettings(task_seconds_limit=0)
+    with pytest.raises(PoolUsageError, match="cannot set -1 of 'robot' aside"):
+        PoolSettings(resources={"robot": -1})
+    with pytest.raises(UnknownNameError, match="There is no engine 'process://head:1'"):
+        make_pool("process://head:1", 1, Roller)
+
+
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("hookloop.pools.ray_")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"The engine 'ray://head:10001' needs the extra 'ray'"):
+        make_pool("ray://head:10001", 1, Roller)
