@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hookloop.config.settings import RunSettings
+from hookloop.config.settings import ClusterSettings
 from hookloop.errors import ConfigError
 
 Plain = Any
@@ -14,14 +14,12 @@ Effect = Literal["harmless", "changes training", "impossible"]
 
 # What only decides when a run ends, what it writes, and what it shows.
 _HARMLESS = (
-    *RunSettings.model_fields,
-    "cluster",
+    *ClusterSettings.model_fields,
     "evaluation",
     "replays",
     "stop_at_return",
     "pass_k",
     "patience",
-    "workers",
     "training.checkpoint_dir",
     "training.keep_best",
     "training.keep_last",
@@ -34,8 +32,6 @@ _HARMLESS = (
     "training.train_metrics",
     "training.val_batch_size",
     "training.validate_every_epochs",
-    "worker_cpus",
-    "worker_resources",
     "workers",
 )
 # What the saved state has the shape of.

@@ -100,3 +100,17 @@ class EvaluationConfig(Settings):
     where: Literal["inline", "background", "worker"] = Field(
         default="inline", description="Training waits; or a thread plays; or processes of 'hookloop eval-worker' do"
     )
+
+
+class ClusterSettings(RunSettings):
+    """A run that can have workers, here or on many machines."""
+
+    cluster: str = Field(
+        default="local",
+        pattern=r"^(local|ray|ray://\S+:\d+)$",
+        description="Where workers run: local, ray (on this machine, or where RAY_ADDRESS points), or ray://HOST:PORT",
+    )
+    worker_cpus: float = Field(default=1.0, ge=0, description="Cores that a cluster sets aside for a worker")
+    worker_resources: dict[str, float] = Field(
+        default_factory=dict, description="What else it sets aside, by the names its machines were given"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from hookloop.config.settings import ClusterSettings
 from hookloop.errors import MissingExtraError, UnknownNameError
 from hookloop.pools.errors import PoolUsageError
 from hookloop.pools.inline import InlinePool
@@ -30,6 +31,12 @@ def make_pool(engine: str, workers: int, make: MakePerformer, *, settings: PoolS
         raise PoolUsageError(f"A pool cannot have {workers} workers; 0 computes in the calling process.")
     chosen = ENGINES[name] if workers else _inline
     return chosen(engine, make, workers, settings or PoolSettings())
+
+
+def open_pool(where: ClusterSettings, workers: int, make: MakePerformer) -> WorkerPool:
+    """Return a pool where the settings of a run say that its workers are."""
+    settings = PoolSettings(cpus_per_worker=where.worker_cpus, resources=where.worker_resources)
+    return make_pool("process" if where.cluster == "local" else where.cluster, workers, make, settings=settings)
 
 
 def _inline(engine: str, make: MakePerformer, workers: int, settings: PoolSettings) -> WorkerPool:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from hookloop.config.settings import EvaluationConfig, RunSettings, Settings
+from hookloop.config.settings import ClusterSettings, EvaluationConfig, Settings
 from hookloop.curriculum.config import CurriculumConfig
 from hookloop.rl.values import Cosine, Exponential, Linear, Piecewise
 
@@ -116,7 +116,7 @@ class KickstartConfig(Settings):
 LossConfig = Annotated[PPOConfig | KickstartConfig, Field(discriminator="kind")]
 
 
-class RolloutSettings(RunSettings):
+class RolloutSettings(ClusterSettings):
     """A run whose rollouts can be played by workers."""
 
     workers: Annotated[int, Field(ge=0)] | Literal["auto"] | None = Field(
@@ -128,15 +128,6 @@ class RolloutSettings(RunSettings):
         default="exact", description="Wait for all slots, or play on while learning; async resumes approximately"
     )
     max_lag: int = Field(default=1, ge=1, description="Async: rollouts with weights older than this are dropped")
-    cluster: str = Field(
-        default="local",
-        pattern=r"^(local|ray|ray://\S+:\d+)$",
-        description="Where workers run: local, ray (on this machine, or where RAY_ADDRESS points), or ray://HOST:PORT",
-    )
-    worker_cpus: float = Field(default=1.0, ge=0, description="Cores that a cluster sets aside for a worker")
-    worker_resources: dict[str, float] = Field(
-        default_factory=dict, description="What else it sets aside, by the names its machines were given"
-    )
 
     @model_validator(mode="before")
     @classmethod

@@ -7,7 +7,7 @@ from functools import partial
 
 from hookloop.core import HookManager
 from hookloop.core.signals import SECOND
-from hookloop.pools import make_pool
+from hookloop.pools import making
 from hookloop.sequences.config import GRPOConfig, ImitationConfig, RLOOConfig, SequenceConfig
 from hookloop.sequences.losses import GRPO, RLOO, Imitation, SequenceLoss
 from hookloop.sequences.trainer import OpenPool, SequenceTrainer
@@ -30,10 +30,11 @@ def build_trainer(
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
     """
+    workers = config.workers or (0 if config.cluster == "local" else config.curriculum.slots)
     return SequenceTrainer(
         config,
         losses=[build_loss(name, loss) for name, loss in config.losses.items()],
-        open_pool=open_pool or partial(make_pool, "process", config.workers),
+        open_pool=open_pool or partial(making.open_pool, config, workers),
         hooks=hooks,
         seed=seed,
         second_signal=second_signal,

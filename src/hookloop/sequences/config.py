@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from hookloop.config.settings import RunSettings, Settings
+from hookloop.config.settings import ClusterSettings, Settings
 from hookloop.curriculum.config import CurriculumConfig
 from hookloop.rl.config import OptimizerConfig, Value
 from hookloop.supervised.config import GPTConfig
@@ -58,7 +58,7 @@ class SequenceTrainerConfig(Settings):
     values: dict[str, Value] = Field(default_factory=dict, description="Scheduled values, by path")
 
 
-class SequenceConfig(RunSettings):
+class SequenceConfig(ClusterSettings):
     """A whole run: what a recipe returns and ``hookloop train`` carries out."""
 
     workload: ClassVar[str] = "sequences"
@@ -71,7 +71,9 @@ class SequenceConfig(RunSettings):
     )
     trainer: SequenceTrainerConfig = SequenceTrainerConfig()
     pass_k: int = Field(default=4, ge=1, description="Draws per prompt that pass@k is measured by in evaluations")
-    workers: int = Field(default=0, ge=0, description="Processes that draw completions; 0 draws in this one")
+    workers: int = Field(
+        default=0, ge=0, description="Who draws completions; 0: this process, or on a cluster one worker for each slot"
+    )
 
     @field_validator("model")
     @classmethod

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from hookloop.errors import ConfigError
-from hookloop.pools import MakePerformer, PoolSettings, WorkerPool, WorkersChoice, choose_workers, make_pool
+from hookloop.pools import MakePerformer, WorkerPool, WorkersChoice, choose_workers
+from hookloop.pools.making import open_pool
 from hookloop.pools.measuring import measure_costs, usable_cores
 from hookloop.rl.collector import Collector
 from hookloop.rl.config import RolloutSettings
@@ -115,14 +116,8 @@ class PoolMaker:
             workers = config.slots if config.cluster != "local" else self.choose(payload, weights).workers
             workers = max(workers, 1) if config.rollout_mode == "async" else workers
         if workers < 2 or self.can_move:
-            return self._make_pool(workers)
-        return PinnedPools(partial(self._make_pool, 1), workers)
-
-    def _make_pool(self, workers: int) -> WorkerPool:
-        config = self.config
-        settings = PoolSettings(cpus_per_worker=config.worker_cpus, resources=config.worker_resources)
-        engine = "process" if config.cluster == "local" else config.cluster
-        return make_pool(engine, workers, self.make_performer, settings=settings)
+            return open_pool(config, workers, self.make_performer)
+        return PinnedPools(partial(open_pool, config, 1, self.make_performer), workers)
 
     def choose(self, payload: Plain, weights: Mapping[str, Tensor]) -> WorkersChoice:
         """Play a rollout here a few times, for nothing but its time, and return how many workers are worth it."""
