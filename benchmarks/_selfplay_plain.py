@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from hookloop.selfplay.library import State, load_game
-
-
-class Kept(NamedTuple):
-    """What is kept of a move, for learning."""
-
-    obs: np.ndarray
-    mask: np.ndarray
-    seat: int
-    action: int
-    log_prob: float
-    value: float
-    reward: float
-    done: bool
+from hookloop.selfplay.step_manager import Transition
 
 
 class PlainLoop:
@@ -37,11 +25,12 @@ class PlainLoop:
 
     def __init__(self, game: str, num_games: int, network: nn.Module, *, asks_for_masks: bool, seed: int = 0) -> None:
         self.game = load_game(game)
+        self.shape: Any = self.game.observation_tensor_shape()
         self.network = network
         self.asks_for_masks = asks_for_masks
         self.rng = np.random.default_rng(seed)
         self.states: list[State] = [self.game.new_initial_state() for _ in range(num_games)]
-        self.kept: list[Kept] = []
+        self.kept: list[Transition] = []
 
     def play(self, steps: int) -> None:
         """Make so many moves in each game, and keep them in place of those before."""
@@ -51,13 +40,12 @@ class PlainLoop:
             with torch.inference_mode():
                 logits, values = self.network(torch.from_numpy(np.stack([obs for obs, _ in seen])))
             for place, (obs, mask) in enumerate(seen):
-                self.move(place, obs, mask, logits[place].numpy(), float(values[place]))
+                self.move(place, obs, mask, logits.numpy()[place], float(values.numpy()[place]))
 
     def look(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """Return what the seat to move sees and may do."""
-        shape: Any = self.game.observation_tensor_shape()
-        shown = np.array(state.observation_tensor(), np.float32).reshape(shape)
-        seat = np.full((1, *shape[1:]), state.current_player(), np.float32)
+        shown = np.array(state.observation_tensor(), np.float32).reshape(self.shape)
+        seat = np.full((1, *self.shape[1:]), state.current_player(), np.float32)
         if self.asks_for_masks:
             return np.concatenate([shown, seat]), np.array(state.legal_actions_mask(), bool)
         mask = np.zeros(self.game.num_distinct_actions(), bool)
@@ -74,6 +62,8 @@ class PlainLoop:
         state.apply_action(legal[chosen])
         done = state.is_terminal()
         reward = state.returns()[seat] if done else 0.0
-        self.kept.append(Kept(obs, mask, seat, legal[chosen], float(np.log(weights[chosen])), value, reward, done))
+        self.kept.append(
+            Transition(obs, mask, seat, legal[chosen], float(np.log(weights[chosen])), value, reward, done)
+        )
         if done:
             self.states[place] = self.game.new_initial_state()
