@@ -162,6 +162,37 @@ def test_what_is_stored_of_a_game_has_the_signs_of_its_seats() -> None:
     assert (arrays["rewards"] >= 0).all(), "a move of tic-tac-toe wins or draws; it never loses at once"
 
 
+@pytest.mark.parametrize("stop_after", [None, 1, 5])
+def test_positions_are_stored_as_the_games_show_them_also_after_a_collection_that_was_cut_short(
+    stop_after: int | None,
+) -> None:
+    trainer = build_trainer(settings("connect_four"), seed=1)
+    games, epochs = trainer.games, list[Any]()
+
+    def look() -> tuple[Any, Any]:
+        return games.planes.copy(), games.masks.copy()
+
+    def begin(ctx: Any) -> None:
+        epochs.append([look()])
+
+    def note(ctx: Any) -> None:
+        epochs[-1].append(look())
+        if len(epochs) == 1 and len(epochs[-1]) - 1 == stop_after:
+            ctx.state.stop_rollout = True
+
+    def compare(ctx: Any) -> None:
+        arrays, steps = trainer.experience.arrays, trainer.experience.steps
+        for step, (planes, masks) in enumerate(epochs[-1][:steps]):
+            assert (arrays["obs"][step] == planes).all()
+            assert (arrays["masks"][step] == masks).all()
+
+    for event, act in {"rollout_start": begin, "step_end": note, "rollout_end": compare}.items():
+        trainer.add_hook(act, name=act.__name__, on=event)
+    trainer.train(16 * 4 * 2)
+
+    assert [len(seen) - 1 for seen in epochs][:2] == [stop_after or 16, 16]
+
+
 def test_the_outcomes_of_an_epoch_are_told_as_rates() -> None:
     trainer = build_trainer(settings("tic_tac_toe"), seed=1)
     trainer.train(64)

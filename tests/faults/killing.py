@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from hookloop.hooks import CheckpointHook, EarlyStoppingHook, EmaHook, StatsHook
 from hookloop.rl import build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, PPOConfig, RLConfig, TrainerConfig
 from hookloop.rl.values import Linear
+from hookloop.selfplay import GameConfig, NetworkConfig, OpponentsConfig, SelfPlayConfig
+from hookloop.selfplay import build_trainer as build_self_play
 from hookloop.stats import StatsClient
 from hookloop.storage.disk import Disk
 from hookloop.supervised import Trainer, TrainingConfig
@@ -91,6 +94,18 @@ def supervised(hooks: list[object], epochs: int = 8) -> TrainingLoop:
     return trainer.loop
 
 
+def self_play(hooks: list[object], epochs: int = 6) -> TrainingLoop:
+    config = SelfPlayConfig(
+        game=GameConfig(name="connect_four", num_envs=4, max_moves=30, opening_moves=4),
+        network=NetworkConfig(kind="windows", channels=4, hidden=(16,)),
+        opponents=OpponentsConfig(share=0.5, capacity=2, every_epochs=2),
+        trainer=TrainerConfig(horizon=16, num_minibatches=2, update_epochs=2, gamma=0.99),
+    )
+    trainer = build_self_play(config, hooks=hooks, seed=3)
+    trainer.workload.total_env_steps = epochs * 16 * 4
+    return trainer.loop
+
+
 WORKLOADS: dict[str, Build] = {
     "toy": toy,
     "native CartPole": reinforcement_learning(EnvConfig(id="CartPole-v1", num_envs=4, mode="native")),
@@ -103,6 +118,8 @@ WORKLOADS: dict[str, Build] = {
     ),
     "supervised": supervised,
 }
+if find_spec("pyspiel") is not None:  # OpenSpiel, the extra 'games'
+    WORKLOADS["self-play"] = self_play
 
 
 class MetricsTable:

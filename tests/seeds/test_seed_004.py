@@ -5,11 +5,19 @@ from __future__ import annotations
 import io
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from rich.console import Console
 
 from hookloop.core import TrainingLoop
 from hookloop.display import TrainingDisplay
+from hookloop.rl.losses import PPO
+from hookloop.rl.losses.base import SharedLossData
+from hookloop.rl.optimizer import FlatAdam
+from hookloop.rl.sampling import Minibatch
+from hookloop.selfplay.advantages import estimate_signed_advantages, signs_of
+from hookloop.selfplay.step_manager import Transition
 from hookloop.testing import ToyWorkload
 
 
@@ -117,6 +125,31 @@ class ExperienceBuffer:
     def add(self, transition) -> None:
         self.transitions.append(transition)
 
+    def cut_off(self) -> None:
+        """End the game of the last move: what follows is another one."""
+        if self.transitions:
+            self.transitions[-1] = self.transitions[-1]._replace(done=True)
+
+    def clear(self) -> None:
+        self.transitions.clear()
+
+    def minibatch(self, first_last_value):
+        """Return all moves as rows to learn from, with the advantages of who made them."""
+        columns = zip(Transition._fields, zip(*self.transitions, strict=True), strict=True)
+        kept = {name: np.stack(values) for name, values in columns}
+        rewards, values = (kept[name].astype(np.float32)[:, None] for name in ("reward", "value"))
+        advantages, nothing = np.empty_like(rewards), np.zeros_like(rewards)
+        estimate_signed_advantages(
+            rewards, values, first_last_value, kept["done"][:, None], nothing, signs_of(kept["seat"])[:, None],
+            gamma=0.99, gae_lambda=0.95, out_TN=advantages,
+        )  # fmt: skip
+        kept |= {"value": values[:, 0], "advantage": advantages[:, 0], "returns": (advantages + values)[:, 0]}
+        rows = {name: torch.from_numpy(column) for name, column in kept.items()}
+        return Minibatch(
+            obs=rows["obs"], actions=rows["action"], log_probs=rows["log_prob"].float(), values=rows["value"],
+            advantages=rows["advantage"], returns=rows["returns"], masks=rows["mask"],
+        )  # fmt: skip
+
 
 class SessionManager:
     def __init__(self):
@@ -136,7 +169,8 @@ class SeedTrainer:
         self.config = SimpleNamespace(training=training)
         self.game = GameEnvs("tic_tac_toe", 1)
         self.experience_buffer = ExperienceBuffer()
-        policy = build_policy(NetworkConfig(kind="layers", hidden=(8,)), self.game)
+        self.policy = policy = build_policy(NetworkConfig(kind="layers", hidden=(8,)), self.game)
+        self.ppo, self.optimizer, self.losses = PPO(), FlatAdam(policy, learning_rate=1e-2), []
         self.step_manager = StepManager(
             self.game, policy, self.experience_buffer, max_consecutive_failures=max_failures
         )
@@ -162,6 +196,7 @@ class SeedTrainer:
             episode_state=episode_state, global_timestep=self.global_timestep, logger_func=self.lines.append
         )
         if not step_result.success:
+            self.experience_buffer.cut_off()
             return self.step_manager.reset_episode()
         updated = self.step_manager.update_episode_state(episode_state, step_result)
         if step_result.done:
@@ -181,9 +216,20 @@ class SeedTrainer:
         return updated
 
     def _perform_ppo_update(self, current_obs, logger_func) -> None:
-        assert current_obs.shape == self.game.planes[0].shape
+        last_value = self.policy.value(torch.from_numpy(current_obs[None])).numpy() * signs_of(self.game.seats)
+        rows = self.experience_buffer.minibatch(last_value)
+        losses = [self._pass_over(rows) for _ in range(4)]
+        self.losses.append((losses[0], losses[-1]))
         self.windows.append(self.experience_buffer.ptr)
-        self.experience_buffer.transitions.clear()
+        self.experience_buffer.clear()
+
+    def _pass_over(self, rows) -> float:
+        loss = self.ppo.run_train(SharedLossData(self.policy, rows), self.training_loop_manager.loop.state)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.clip()
+        self.optimizer.step()
+        return loss.item()
 
     def _finalize_training(self, logger_func) -> None:
         self.finalized += 1
@@ -208,6 +254,7 @@ def test_the_seeds_classes_train_a_game_to_the_end_and_the_last_window_too() -> 
     assert result.outcome == "completed"
     assert trainer.global_timestep == trainer.training_loop_manager.global_timestep == 50
     assert trainer.windows == [16, 16, 16, 2], "the last partial window is trained"
+    assert all(last < first for first, last in trainer.losses), "each window is learned from"
     assert callback.saved == [10, 20, 30, 40, 50]
     games = trainer.black_wins + trainer.white_wins + trainer.draws
     assert games == trainer.total_episodes_completed == trainer.game.tally.games > 4

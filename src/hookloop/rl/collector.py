@@ -199,17 +199,10 @@ class Collector:
         return finished
 
     def _act(self, step: int, loop: RolloutLoop) -> np.ndarray[Any, Any]:
-        experience, envs = self.experience, self.envs
+        experience = self.experience
         arrays = experience.arrays
-        if isinstance(envs.obs, dict):
-            for name, values in envs.obs.items():
-                arrays[f"{OBSERVATIONS}/{name}"][step] = values
-        else:
-            arrays[OBSERVATIONS][step] = envs.obs
-        masks = None
-        if envs.action_masks is not None:
-            arrays["masks"][step] = envs.action_masks
-            masks = experience.rows["masks"][step]
+        self._observe(step)
+        masks = None if self.envs.action_masks is None else experience.rows["masks"][step]
         if self.policy.is_recurrent:
             arrays["starts"][step] = self._episode_starts()
             if step % self._segment_length == 0:
@@ -225,6 +218,17 @@ class Collector:
         for loss in self._storing:
             loss.rollout(RolloutStep(step, obs, masks, experience), loop.state)
         return actions
+
+    def _observe(self, step: int) -> None:
+        """Store what the policy acts on."""
+        arrays, envs = self.experience.arrays, self.envs
+        if isinstance(envs.obs, dict):
+            for name, values in envs.obs.items():
+                arrays[f"{OBSERVATIONS}/{name}"][step] = values
+        else:
+            arrays[OBSERVATIONS][step] = envs.obs
+        if envs.action_masks is not None:
+            arrays["masks"][step] = envs.action_masks
 
     def _store(self, step: int) -> None:
         arrays, envs = self.experience.arrays, self.envs

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hookloop.core import TrainingLoop, derive_seed
 from hookloop.rl.collector import Collector, RolloutLoop
-from hookloop.rl.experience import Experience, ExperienceSpec
+from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec
 from hookloop.rl.learner import Learner
 from hookloop.rl.specs import ArraySpec
 from hookloop.rl.workload import RLWorkload
@@ -71,6 +71,14 @@ class GameCollector(Collector):
             self.opponents.move(self.games, actions, arrays["valid"][step])
             arrays["actions"][step] = actions
         return actions
+
+    def _observe(self, step: int) -> None:
+        """Store the positions of the first step; the others are written where they are stored by the games."""
+        if step == 0:
+            super()._observe(step)
+        if step + 1 < self.experience.horizon:
+            arrays = self.experience.arrays
+            self.games.show_next_in(arrays[OBSERVATIONS][step + 1], arrays["masks"][step + 1])
 
     def _store(self, step: int) -> None:
         super()._store(step)

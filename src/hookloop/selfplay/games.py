@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -51,10 +52,11 @@ class GameEnvs(EnvArrays):
         self.opening_moves = opening_moves
         self._opening_seed, self._games_begun = 0, 0
         self.planes: Array = self._obs_leaves[0]
-        """The observations: for a game they are always one array."""
+        """The observations, which for a game are one array; after ``show_next_in`` it is another one."""
         self._final_planes: Array = self._final_leaves[0]
         self.masks = np.zeros((num_envs, self.num_moves), dtype=bool)
         self.action_masks = self.masks
+        self._own_memory = self._next_memory = (self.planes, self.masks)
         self.seats = np.zeros(num_envs, dtype=np.int8)
         """Who moves next: 0 the first seat, 1 the second."""
         self.final_seats = np.zeros(num_envs, dtype=np.int8)
@@ -64,6 +66,7 @@ class GameEnvs(EnvArrays):
         self.last_ended: tuple[State, Outcome] | None = None
         """The game that ended last, and how; for looking at, and not saved."""
         self._rows = np.arange(num_envs)
+        self._first_places = self._rows * self.num_moves
         self._mover_rewards = np.zeros(num_envs, dtype=np.float32)
         self._first_row = self._first_position()
 
@@ -72,28 +75,40 @@ class GameEnvs(EnvArrays):
         if self._steps_to_check > 0:
             self._begin_checked_step(actions)
         self._require_legal(actions)
+        self._change_memory()
         self.terminated.fill(False)
         self.truncated.fill(False)
         self._raw_rewards.fill(0.0)
         self._mover_rewards.fill(0.0)
+        legal: list[Sequence[int]] = []
         for row, (state, action) in enumerate(zip(self.states, actions.tolist(), strict=True)):
             state.apply_action(action)
             if state.is_terminal():
-                self._end(row, state, is_cut_off=False)
+                legal.append(self._end(row, state, is_cut_off=False))
             elif self.max_moves is not None and self.episode_lengths[row] + 1 >= self.max_moves:
-                self._end(row, state, is_cut_off=True)
+                legal.append(self._end(row, state, is_cut_off=True))
             else:
-                self._show(row, state)
+                legal.append(self._show(row, state))
+        self._allow(legal)
         self._note_ends()
         self._settle()
         # What a move has won is the mover's; only the sums of whole games are the first seat's.
         np.copyto(self.rewards, self._mover_rewards)
 
+    def show_next_in(self, planes: Array, masks: Array) -> None:
+        """Have the next step write into these arrays, which ``obs`` and ``action_masks`` are then.
+
+        It spares a copy for who keeps every step, such as a row of the experience. It holds for one step.
+        """
+        self._next_memory = (planes, masks)
+
     def abandon(self, row: int) -> None:
         """Begin a new game in place of one that is not played to its end, and counts for nothing."""
         self.episode_returns[row] = 0.0
         self.episode_lengths[row] = 0
-        self._begin(row)
+        legal = self._begin(row)
+        self.masks[row] = False
+        self.masks[row, legal] = True
 
     def history(self, row: int) -> list[int] | None:
         """Return the moves of a game so far; None once the games are closed."""
@@ -108,8 +123,20 @@ class GameEnvs(EnvArrays):
         self.tally = Tally()
         self.final_seats.fill(0)
         self._opening_seed, self._games_begun = seed, 0
-        for row in range(self.num_envs):
-            self._begin(row)
+        self._allow([self._begin(row) for row in range(self.num_envs)])
+
+    def _change_memory(self) -> None:
+        self.planes, self.masks = self._next_memory
+        self.obs, self._obs_leaves[0], self.action_masks = self.planes, self.planes, self.masks
+        self._next_memory = self._own_memory
+
+    def _allow(self, legal: Sequence[Sequence[int]]) -> None:
+        """Write the masks of all games, at once: for each game the moves that are legal."""
+        counts = np.fromiter(map(len, legal), np.int64, self.num_envs)
+        places = np.fromiter(chain.from_iterable(legal), np.int64, int(counts.sum()))
+        places += np.repeat(self._first_places, counts)
+        self.masks.fill(False)
+        self.masks.reshape(-1)[places] = True
 
     def _require_legal(self, actions: Array) -> None:
         legal = self.masks[self._rows, actions]
@@ -120,8 +147,8 @@ class GameEnvs(EnvArrays):
                 "the actions that action_masks allows."
             )
 
-    def _end(self, row: int, state: State, *, is_cut_off: bool) -> None:
-        """Close a game and begin another in its place."""
+    def _end(self, row: int, state: State, *, is_cut_off: bool) -> Sequence[int]:
+        """Close a game and begin another in its place; return what is legal in that."""
         if is_cut_off:
             self.truncated[row] = True
             self._show(row, state)
@@ -140,19 +167,17 @@ class GameEnvs(EnvArrays):
         self.tally.add(outcome)
         self._end_infos[row] = as_numbers(outcome)
         self.last_ended = state, outcome
-        self._begin(row)
+        return self._begin(row)
 
-    def _show(self, row: int, state: State) -> None:
-        """Write what the seat to move sees and may do."""
+    def _show(self, row: int, state: State) -> Sequence[int]:
+        """Write what the seat to move sees, and return what it may do."""
         seat = state.current_player()
         self.seats[row] = seat
         self._observer.write(state, seat, self.planes[row])
-        mask = self.masks[row]
-        mask.fill(False)
-        mask[state.legal_actions()] = True
+        return state.legal_actions()
 
-    def _begin(self, row: int) -> None:
-        """Begin a game."""
+    def _begin(self, row: int) -> Sequence[int]:
+        """Begin a game and return what is legal in it."""
         state = self.states[row] = self.game.new_initial_state()
         if self.opening_moves:
             # What is drawn depends on how many games there were, and so needs no stream that is saved.
@@ -163,13 +188,14 @@ class GameEnvs(EnvArrays):
                 if after.is_terminal():
                     break
                 state = self.states[row] = after
-            self._show(row, state)
-        else:  # what every game begins with takes no asking
-            self.planes[row], self.masks[row], self.seats[row] = self._first_row
+            return self._show(row, state)
+        # What every game begins with takes no asking.
+        self.planes[row], self.seats[row], legal = self._first_row
+        return legal
 
-    def _first_position(self) -> tuple[Array, Array, int]:
-        self._show(0, self.states[0])
-        return self.planes[0].copy(), self.masks[0].copy(), int(self.seats[0])
+    def _first_position(self) -> tuple[Array, int, Sequence[int]]:
+        legal = self._show(0, self.states[0])
+        return self.planes[0].copy(), int(self.seats[0]), legal
 
     def _capture(self) -> Capture:
         histories = [state.history() for state in self.states]

@@ -191,15 +191,16 @@ class PlanarMoves(nn.Module):
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return action parameters."""
-        layout = self.layout
+        per_origin, weight, bias = self.layout.per_origin, self.planes.weight, self.planes.bias
+        assert bias is not None
         mixed = functional.relu(self.mixing(seen))
-        planes = self.planes(mixed)
-        if layout.is_bottom_up:
-            planes = planes.flip(2)
+        # Turned round while there are few channels: the planes are most of what the network puts out.
+        board = mixed.flip(2) if self.layout.is_bottom_up else mixed
         parts: list[Tensor] = []
-        if layout.per_origin:
-            parts.append(planes[:, : layout.per_origin].flatten(2).transpose(1, 2).flatten(1))
-        parts.append(planes[:, layout.per_origin :].flatten(1))
+        if per_origin:  # the same convolution, as a product whose result lies square by square at once
+            squares = board.flatten(2).transpose(1, 2)
+            parts.append(functional.linear(squares, weight[:per_origin].flatten(1), bias[:per_origin]).flatten(1))
+        parts.append(functional.conv2d(board, weight[per_origin:], bias[per_origin:]).flatten(1))
         if self.others is not None:
             parts.append(self.others(mixed.mean(dim=(2, 3))))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

@@ -259,3 +259,40 @@ def test_a_game_that_would_be_over_in_the_opening_is_not_opened_further() -> Non
 
     assert not any(state.is_terminal() for state in envs.states)
     assert envs.masks.any(axis=1).all()
+
+
+def test_one_step_is_shown_where_asked_and_the_next_in_memory_of_its_own_again() -> None:
+    envs, plain, rng = games("connect_four"), games("connect_four"), np.random.default_rng(0)
+    own_planes, own_masks = envs.planes, envs.masks
+    for _ in range(60):  # several games to their ends
+        moves = random_moves(plain, rng)
+        planes, masks = np.full_like(own_planes, 7), np.ones_like(own_masks)
+        before = own_planes.copy()
+        envs.show_next_in(planes, masks)
+        for each in (envs, plain):
+            each.step(moves)
+
+        assert envs.obs is envs.planes is planes
+        assert envs.action_masks is envs.masks is masks
+        assert np.array_equal(own_planes, before)
+        assert np.array_equal(planes, plain.planes)
+        assert np.array_equal(masks, plain.masks)
+        saved, expected = envs.state_dict()["arrays"], plain.state_dict()["arrays"]
+        assert all(np.array_equal(saved[name], expected[name]) for name in expected)
+
+        moves = random_moves(plain, rng)
+        for each in (envs, plain):
+            each.step(moves)
+        assert envs.obs is own_planes
+        assert envs.action_masks is own_masks
+        assert np.array_equal(own_planes, plain.planes)
+    assert plain.tally.games > 5
+
+
+def test_an_abandoned_game_may_be_begun_with_any_first_move_again() -> None:
+    envs = games(num_envs=2)
+    play(envs, 4, 0)
+
+    envs.abandon(1)
+
+    assert envs.masks.sum(axis=1).tolist() == [7, 9]

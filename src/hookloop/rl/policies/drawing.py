@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hookloop.rl.actions import (
@@ -25,6 +26,7 @@ from hookloop.rl.actions import (
 )
 
 MOST_KEPT = 16
+HEIGHTS = 64  # how many legal choices a row may have is rounded up to a multiple of this
 
 
 class Draws(Protocol):
@@ -42,9 +44,10 @@ class Draws(Protocol):
 
 
 def draws_for(head: ActionHead) -> Draws | None:
-    """Return quick draws for a head that has them: one choice out of a few, or real numbers."""
-    if isinstance(head, Categorical) and head.num_parameters <= FEW_CHOICES:
-        return ChoiceDraws(head.num_parameters)
+    """Return quick draws for a head that has them: one choice, or real numbers."""
+    if isinstance(head, Categorical):
+        few = head.num_parameters <= FEW_CHOICES
+        return ChoiceDraws(head.num_parameters) if few else ManyChoiceDraws(head)
     if isinstance(head, DiagonalGaussian):
         return GaussianDraws(head.action_shape)
     return None
@@ -58,7 +61,7 @@ class ChoiceDraws:
 
     def __init__(self, num_choices: int) -> None:
         self._num_choices = num_choices
-        self._rooms: dict[int, _ChoiceRoom] = {}
+        self._rooms: dict[tuple[int, int], _ChoiceRoom] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy of a policy, or one in another process, starts with no memory of its own.
@@ -67,32 +70,48 @@ class ChoiceDraws:
     def draw(self, parameters: Tensor, mask: Tensor | None, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return choices and their log-probabilities; the next draw of as many rows overwrites both."""
         logits_AB = parameters.numpy().T
-        num_rows = logits_AB.shape[1]
-        room = self._rooms.get(num_rows)
-        if room is None:
-            if len(self._rooms) >= MOST_KEPT:
-                self._rooms.clear()
-            room = self._rooms[num_rows] = _ChoiceRoom(self._num_choices, num_rows)
-        shifted_AB, sums_AB, row_B = room.shifted_AB, room.sums_AB, room.row_B
+        room = _room(self._rooms, self._num_choices, logits_AB.shape[1])
         if mask is not None:
-            shifted_AB.fill(-math.inf)
-            np.copyto(shifted_AB, logits_AB, where=mask.numpy().T)
-            logits_AB = shifted_AB
-        np.maximum.reduce(logits_AB, axis=0, out=row_B)
-        np.subtract(logits_AB, row_B, shifted_AB)
-        np.exp(shifted_AB, sums_AB)
-        np.add.accumulate(sums_AB, axis=0, out=sums_AB)
-        # The threshold lies above 0 and not above the total, and a choice is passed when the sum up to it lies below
-        # the threshold: so a choice that adds exactly nothing is never stopped at.
-        room.uniforms.uniform_(SMALLEST_UNIFORM, 1, generator=generator)
-        np.multiply(room.uniforms_B, room.total_B, row_B)
-        np.less(room.sums_but_last_AB, row_B, room.is_passed_AB)
-        np.add.reduce(room.is_passed_AB, axis=0, dtype=np.int64, out=room.actions_B)
-        np.multiply(room.actions_B, num_rows, room.places_B)
-        np.add(room.places_B, room.positions_B, room.places_B)
-        room.shifted_flat.take(room.places_B, None, room.log_probs_B, "clip")
-        np.log(room.total_B, row_B)
-        np.subtract(room.log_probs_B, row_B, room.log_probs_B)
+            room.shifted_AB.fill(-math.inf)
+            np.copyto(room.shifted_AB, logits_AB, where=mask.numpy().T)
+            logits_AB = room.shifted_AB
+        room.draw(logits_AB, generator)
+        return room.actions, room.log_probs
+
+
+class ManyChoiceDraws:
+    """Draws among the legal ones of many choices, and looks at no others: in a game they are a few out of thousands.
+
+    Without a mask it is ``Categorical.sample``, and with one the rule is the same.
+    """
+
+    def __init__(self, head: Categorical) -> None:
+        self._head = head
+        self._rooms: dict[tuple[int, int], _ChoiceRoom] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ManyChoiceDraws, (self._head,)
+
+    def draw(self, parameters: Tensor, mask: Tensor | None, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return choices and their log-probabilities; the next draw of as many rows overwrites both."""
+        if mask is None:
+            with torch.no_grad():
+                return self._head.sample(parameters, mask, generator)
+        num_rows, num_choices = parameters.shape
+        legal = np.flatnonzero(mask.numpy())
+        rows, choices = np.divmod(legal, num_choices)
+        counts_B = np.bincount(rows, minlength=num_rows)
+        if not counts_B.all():
+            self._head.check_mask(mask)
+        ends_B = counts_B.cumsum()
+        firsts_B = ends_B - counts_B
+        # The legal choices of each row one below the other, in a room whose height does not change at every step.
+        height = -(-int(counts_B.max()) // HEIGHTS) * HEIGHTS
+        room = _room(self._rooms, height, num_rows)
+        room.shifted_AB.fill(-math.inf)
+        room.shifted_AB[np.arange(legal.size) - firsts_B[rows], rows] = parameters.numpy().take(legal)
+        room.draw(room.shifted_AB, generator)
+        room.actions_B[:] = choices[firsts_B + room.actions_B]
         return room.actions, room.log_probs
 
 
@@ -152,6 +171,35 @@ class _ChoiceRoom:
         self.uniforms_B = self.uniforms.numpy()
         self.actions_B = self.actions.numpy()
         self.log_probs_B = self.log_probs.numpy()
+
+    def draw(self, logits_AB: NDArray[np.float32], generator: torch.Generator) -> None:
+        """Write choices and their log-probabilities; the logits may lie in ``shifted_AB``."""
+        shifted_AB, sums_AB, row_B = self.shifted_AB, self.sums_AB, self.row_B
+        np.maximum.reduce(logits_AB, axis=0, out=row_B)
+        np.subtract(logits_AB, row_B, shifted_AB)
+        np.exp(shifted_AB, sums_AB)
+        np.add.accumulate(sums_AB, axis=0, out=sums_AB)
+        # The threshold lies above 0 and not above the total, and a choice is passed when the sum up to it lies below
+        # the threshold: so a choice that adds exactly nothing is never stopped at.
+        self.uniforms.uniform_(SMALLEST_UNIFORM, 1, generator=generator)
+        np.multiply(self.uniforms_B, self.total_B, row_B)
+        np.less(self.sums_but_last_AB, row_B, self.is_passed_AB)
+        np.add.reduce(self.is_passed_AB, axis=0, dtype=np.int64, out=self.actions_B)
+        np.multiply(self.actions_B, len(row_B), self.places_B)
+        np.add(self.places_B, self.positions_B, self.places_B)
+        self.shifted_flat.take(self.places_B, None, self.log_probs_B, "clip")
+        np.log(self.total_B, row_B)
+        np.subtract(self.log_probs_B, row_B, self.log_probs_B)
+
+
+def _room(rooms: dict[tuple[int, int], _ChoiceRoom], num_choices: int, num_rows: int) -> _ChoiceRoom:
+    """Return the room for so many choices and rows, made when first asked for."""
+    room = rooms.get((num_choices, num_rows))
+    if room is None:
+        if len(rooms) >= MOST_KEPT:
+            rooms.clear()
+        room = rooms[num_choices, num_rows] = _ChoiceRoom(num_choices, num_rows)
+    return room
 
 
 class _GaussianRoom:

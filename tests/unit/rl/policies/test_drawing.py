@@ -7,8 +7,8 @@ import copy
 import pytest
 import torch
 
-from hookloop.rl.actions import FEW_CHOICES, Categorical, MaskError, action_head
-from hookloop.rl.policies.drawing import ChoiceDraws, GaussianDraws, draws_for
+from hookloop.rl.actions import FEW_CHOICES, Categorical, MaskError, NoLegalActionError, action_head
+from hookloop.rl.policies.drawing import ChoiceDraws, GaussianDraws, ManyChoiceDraws, draws_for
 from hookloop.rl.specs import ContinuousActions, DiscreteActions, MultiDiscreteActions
 from tests.unit.rl.policies.examples import BOX, randn, stream
 
@@ -115,8 +115,53 @@ def test_gaussian_draws_follow_the_stream_and_refuse_a_mask() -> None:
         draws.draw(parameters, torch.ones(5, 6, dtype=torch.bool), stream())
 
 
-def test_one_choice_out_of_a_few_and_real_numbers_are_drawn_quickly() -> None:
-    assert draws_for(action_head(DiscreteActions(FEW_CHOICES))) is not None
-    assert draws_for(action_head(DiscreteActions(FEW_CHOICES + 1))) is None
+def sparse_mask(num_rows: int, num_choices: int, seed: int = 0) -> torch.Tensor:
+    mask = torch.rand(num_rows, num_choices, generator=stream(seed)) < 0.02
+    mask[torch.arange(num_rows), torch.arange(num_rows) % num_choices] = True
+    return mask
+
+
+def test_draws_among_many_choices_equal_those_of_the_head_from_the_same_stream() -> None:
+    logits, mask = randn(2_000, 700) * 2, sparse_mask(2_000, 700)
+    head = Categorical(700)
+
+    actions, log_probs = ManyChoiceDraws(head).draw(logits, mask, stream(4))
+    head_actions, head_log_probs = head.sample(logits, mask, stream(4))
+
+    same = actions == head_actions
+    assert same.float().mean() > 0.999
+    torch.testing.assert_close(log_probs[same], head_log_probs[same])
+    torch.testing.assert_close(log_probs, head.evaluate(logits, actions, mask)[0])
+
+
+def test_none_of_many_illegal_choices_is_drawn_and_a_row_does_not_depend_on_the_others() -> None:
+    logits, mask = randn(300, 90), sparse_mask(300, 90)
+    mask[7], mask[8] = True, False
+    mask[8, 89] = True
+    logits[~mask] = 1e30
+    draws = ManyChoiceDraws(Categorical(90))
+    actions, log_probs = (drawn.clone() for drawn in draws.draw(logits, mask, stream()))
+
+    assert mask[torch.arange(300), actions].all()
+    assert (actions[8], log_probs[8]) == (89, 0.0)
+    logits[0] = torch.nan
+    damaged, damaged_log_probs = draws.draw(logits, mask, stream())
+    assert torch.equal(damaged[1:], actions[1:])
+    assert torch.equal(damaged_log_probs[1:], log_probs[1:])
+    assert mask[0, damaged[0]], "an error elsewhere, and still a legal choice"
+
+
+def test_many_choices_without_a_mask_are_drawn_by_the_head_and_a_row_without_a_legal_one_is_refused() -> None:
+    logits, head = randn(5, 40), Categorical(40)
+    draws = copy.deepcopy(ManyChoiceDraws(head))
+
+    assert torch.equal(draws.draw(logits, None, stream())[0], head.sample(logits, None, stream())[0])
+    with pytest.raises(NoLegalActionError, match=r"Rows \[0, 1, 2, 3, 4\]"):
+        draws.draw(logits, torch.zeros(5, 40, dtype=torch.bool), stream())
+
+
+def test_one_choice_and_real_numbers_are_drawn_quickly() -> None:
+    assert isinstance(draws_for(action_head(DiscreteActions(FEW_CHOICES))), ChoiceDraws)
+    assert isinstance(draws_for(action_head(DiscreteActions(FEW_CHOICES + 1))), ManyChoiceDraws)
     assert draws_for(action_head(MultiDiscreteActions((2, 2)))) is None
     assert draws_for(action_head(BOX)) is not None

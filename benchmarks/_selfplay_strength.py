@@ -1,4 +1,4 @@
-"""How strong the recipes of games become, and in which time: ``python benchmarks/selfplay_strength.py connect4``.
+"""How strong the recipes of games become, and in which time.
 
 Each seed is trained to the end of the recipe, without a league, so that the time is that of training. Then the network
 plays its best moves against opponents that never change; tic-tac-toe is played out against every reply as well.
@@ -6,17 +6,25 @@ plays its best moves against opponents that never change; tic-tac-toe is played 
 
 from __future__ import annotations
 
-import argparse
 import time
-
-import torch
+from collections.abc import Sequence
 
 from hookloop.recipes import selfplay as recipes
 from hookloop.selfplay import NetworkPlayer, build_trainer, make_opponent, play_all_lines, play_match
 from hookloop.selfplay.ratings import wilson_interval
 
+RECIPES = ("connect4", "tictactoe")
 OPPONENTS = ("random", "greedy", "search-2")
 GAMES = 400
+
+
+def print_strength(recipe: str, seeds: Sequence[int], total_env_steps: int | None) -> None:
+    """Train each seed and print the table, row by row."""
+    columns = ["seed", "time", "CPU time", "moves", "games", *OPPONENTS]
+    columns += ["lines lost"] if recipe == "tictactoe" else []
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
+    for seed in seeds:
+        print(measure(recipe, seed, total_env_steps), flush=True)
 
 
 def measure(recipe: str, seed: int, total_env_steps: int | None) -> str:
@@ -36,22 +44,3 @@ def measure(recipe: str, seed: int, total_env_steps: int | None) -> str:
         lines = play_all_lines(game, player)
         cells.append(f"{lines.losses} of {lines.games}")
     return f"| {' | '.join(cells)} |"
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipe", choices=["connect4", "tictactoe"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, help="in place of the recipe's")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    columns = ["seed", "time", "CPU time", "moves", "games", *OPPONENTS]
-    columns += ["lines lost"] if options.recipe == "tictactoe" else []
-    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
-    for seed in options.seeds:
-        print(measure(options.recipe, seed, options.steps), flush=True)
-
-
-if __name__ == "__main__":
-    main()
