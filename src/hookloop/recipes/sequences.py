@@ -20,8 +20,8 @@ def arithmetic() -> SequenceConfig:
             eval_n_examples=200,
         ),
         model=GPTConfig(layers=2, heads=4, width=64),
-        # Rewards alone stop at half of the single digits: what was never drawn is never rewarded. So where no
-        # completion of a prompt is right, its answer is shown.
+        # One run with rewards alone stopped at half of the single digits: in the end the completions of a prompt were
+        # all right or all wrong, and taught nothing. So where none is right, the answer is shown.
         losses={"grpo": GRPOConfig(), "imitation": ImitationConfig()},
         trainer=SequenceTrainerConfig(
             prompts_per_slot=32, group_size=4, minibatch_groups=64,
