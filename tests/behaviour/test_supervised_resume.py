@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
+import multiprocessing
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -155,6 +158,17 @@ def test_the_numbers_of_workers_do_not_change_the_data() -> None:
     two.train(Squares())
 
     assert ending(one) == ending(two)
+
+
+def test_worker_processes_end_with_training_at_once_and_begin_anew_when_it_goes_on() -> None:
+    trainer = make_trainer(num_workers=2)
+    trainer.train(Squares(), Squares(), epochs=1)
+    assert multiprocessing.active_children() == []
+
+    began = time.monotonic()
+    del trainer
+    gc.collect()
+    assert time.monotonic() - began < 2.5, "torch waits five seconds for each worker whose queue is gone"
 
 
 def test_other_data_are_refused_in_mid_epoch() -> None:

@@ -111,6 +111,7 @@ def find_learning_rate(trainer: Live, train_data: Live, **search: Any) -> Learni
     try:
         TrainingLoop(trainer.workload, [finder], context=context, watch_signals=False).run()
     finally:
+        trainer.workload.release_data()
         before["data"]["fingerprint"] = None  # the training to come may have other data
         trainer.workload.load_state_dict(before)
         load_global_random(random)

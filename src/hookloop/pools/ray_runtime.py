@@ -16,7 +16,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 import ray
@@ -101,9 +101,17 @@ class RayRuntime:
                 logging_level=logging.ERROR,
                 _temp_dir=self._folder,
             )
-        self._processes = [
-            child for child in psutil.Process().children() if any(self._folder in word for word in child.cmdline())
-        ]
+        self._processes = children_with(self._folder)
+
+
+def children_with(word: str) -> list[psutil.Process]:
+    """Return the children of this process whose command has a word in it; those that have ended are nobody's."""
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # also of one that has ended and that nobody has waited for yet
+            if any(word in each for each in child.cmdline()):
+                found.append(child)
+    return found
 
 
 _open: RayRuntime | None = None

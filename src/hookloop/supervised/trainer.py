@@ -141,8 +141,11 @@ class Trainer:
             set_seed(rank_seed(self.training_config.seed, self.ranks.rank))
         self._has_run = True
         self.model.train()
-        with deterministic_mode(self.training_config.deterministic):
-            ended = self.loop.run()
+        try:
+            with deterministic_mode(self.training_config.deterministic):
+                ended = self.loop.run()
+        finally:
+            self.workload.release_data()
         return self._result(ended)
 
     def prepare(self, train_data: Live, val_data: Live = None, *, epochs: int | None = None) -> None:

@@ -96,6 +96,13 @@ class SupervisedWorkload:
         self._source, self._val_source = source, val_source
         source.seed = self.data_seed
 
+    def release_data(self) -> None:
+        """End what the sources have running, such as worker processes; they begin anew when they are read again."""
+        for source in (self._source, self._val_source):
+            close = getattr(source, "close", None)
+            if close is not None:
+                close()
+
     def is_finished(self, loop: TrainingLoop) -> bool:
         """Tell whether all epochs, or all steps, are done."""
         clocks = loop.clocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -42,8 +42,10 @@ class SampleSource(Numbered):
         self._dataset = dataset
         self._collate = collate
         self._device = device
-        self._plan = _Plan(self)
-        self._loader = self._start_workers(num_workers, worker_options or {}) if num_workers else None
+        self._num_workers = num_workers
+        self._worker_options = worker_options or {}
+        self._plan = _Plan()
+        self._loader: DataLoader[Any] | None = None
 
     @property
     def fingerprint(self) -> dict[str, Plain]:
@@ -56,8 +58,14 @@ class SampleSource(Numbered):
 
     def iterate(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch from number ``start`` on."""
-        batches = self._fetch(epoch, start) if self._loader is None else self._loaded(epoch, start)
+        batches = self._loaded(epoch, start) if self._num_workers else self._fetch(epoch, start)
         return batches if self._device is None else (to_device(batch, self._device) for batch in batches)
+
+    def close(self) -> None:
+        """End the worker processes; the next epoch begins with new ones."""
+        # By hand: what is collected in a cycle loses its queues first, and torch waits five seconds for each worker.
+        self._plan.begin((), 0)
+        self._loader = None
 
     def indices(self, epoch: int, start: int) -> Iterator[list[int]]:
         """Yield the numbers of the samples in each batch."""
@@ -72,38 +80,45 @@ class SampleSource(Numbered):
             yield self._collate(fetch(indices))
 
     def _loaded(self, epoch: int, start: int) -> Iterator[Batch]:
-        self._plan.epoch, self._plan.start = epoch, start
-        assert self._loader is not None
+        assert self.batches is not None
+        self._plan.begin(self._seeded(epoch, start), self.batches - start)
+        if self._loader is None:
+            self._loader = self._make_loader()
         return iter(self._loader)
 
-    def _start_workers(self, num_workers: int, options: dict[str, Any]) -> DataLoader[Any]:
+    def _seeded(self, epoch: int, start: int) -> Iterator[list[int]]:
+        seed = rank_seed(self.seed, self.rank)
+        for number, indices in enumerate(self.indices(epoch, start), start):
+            yield [derive_seed(seed, "batch", epoch, number), *indices]
+
+    def _make_loader(self) -> DataLoader[Any]:
         return DataLoader(
             _Seeded(self._dataset),
             batch_sampler=self._plan,
             collate_fn=self._collate,
-            num_workers=num_workers,
+            num_workers=self._num_workers,
             # Its base seed for the workers, which each batch overrides, must not come from the global stream.
             generator=generator(self.seed, "workers"),
             persistent_workers=True,
-            **options,
+            **self._worker_options,
         )
 
 
 class _Plan:
     """The batches that workers are to fetch: for each a seed, then the numbers of its samples."""
 
-    def __init__(self, source: SampleSource) -> None:
-        self.epoch = 0
-        self.start = 0
-        self._source = source
+    def __init__(self) -> None:
+        self.begin((), 0)
+
+    def begin(self, batches: Iterable[list[int]], count: int) -> None:
+        """Plan these batches next."""
+        self._batches, self._count = batches, count
 
     def __len__(self) -> int:
-        return (self._source.batches or 0) - self.start
+        return self._count
 
     def __iter__(self) -> Iterator[list[int]]:
-        seed = rank_seed(self._source.seed, self._source.rank)
-        for number, indices in enumerate(self._source.indices(self.epoch, self.start), self.start):
-            yield [derive_seed(seed, "batch", self.epoch, number), *indices]
+        return iter(self._batches)
 
 
 class _Seeded(Dataset[Any]):
