@@ -61,8 +61,11 @@ class Killer:
             self.kill()
 
     def kill(self) -> None:
+        living = self.pools[-1].pids
+        if not living:
+            return  # the last one is dead, and its successor has not begun
         with suppress(ProcessLookupError):
-            os.kill(self._random.choice(self.pools[-1].pids), signal.SIGKILL)
+            os.kill(self._random.choice(living), signal.SIGKILL)
             self.kills += 1
 
 
