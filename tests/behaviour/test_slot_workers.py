@@ -9,17 +9,19 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 import pytest
 
-from hookloop.pools import make_pool
+from hookloop.pools import PoolSettings, make_pool
 from hookloop.pools.process import ProcessPool
 from hookloop.rl import RLConfig, Trainer, build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, TrainerConfig
 from hookloop.rl.slots import RolloutFailedError
 from hookloop.rl.slots.pinning import PinnedPools
+from tests.behaviour.hanging_env import MARK
 from tests.behaviour.test_rl_resume import ending
 from tests.unit.rl.slots.envs import trainer_of
 from tests.unit.rl.slots.pools import trainer_with
@@ -90,6 +92,29 @@ def test_two_workers_that_are_killed_train_the_bits_of_none() -> None:
     assert kills == 1, "each epoch but the first, in which the pool is started"
     assert found == expected
     assert trainer.loop.context.metrics["workers/deaths"] == kills
+
+
+def test_an_environment_that_hangs_costs_its_worker_and_no_bit(tmp_path: Path) -> None:
+    env = EnvConfig(id="HangingCartPole-v0", num_envs=8, mode="sync")
+    expected = trained(build_trainer(config(env=env), seed=3), 2)
+    mark = tmp_path / "hung"
+
+    def impatient(make: Any) -> ProcessPool:
+        return ProcessPool(
+            partial(hanging_once, make, str(mark)), workers=2, settings=PoolSettings(task_seconds_limit=2)
+        )
+
+    trainer = trainer_with(config(env=env), impatient)
+
+    assert trained(trainer, 2) == expected
+    assert mark.exists()
+    assert trainer.loop.context.metrics["workers/deaths"] == 1
+
+
+def hanging_once(make: Any, mark: str) -> Any:
+    """Make a player in a process whose environment hangs unless the mark is there."""
+    os.environ[MARK] = mark
+    return make()
 
 
 def test_a_run_with_workers_goes_on_without_them_and_leaves_none_behind() -> None:
