@@ -154,6 +154,10 @@ class Collector:
         """Return the tensors of a recurrent policy's memory at the start of each segment of the rollout."""
         return [leaves(state) for state in self._segment_states]
 
+    def besides(self) -> Plain:
+        """Return what else the last rollout has to tell, for who has it played as a task."""
+        return None
+
     def metrics(self) -> dict[str, float]:
         """Return numbers about the collection itself that are worth a look."""
         return {}

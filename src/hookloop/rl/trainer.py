@@ -83,7 +83,8 @@ class Trainer:
     """Trains a policy in environments.
 
     A trainer of another kind of experience is a subclass that names its own parts: ``collector_type``,
-    ``learner_type``, ``workload_type``, and ``slot_collector_type`` for rollouts that are played as tasks.
+    ``learner_type``, ``workload_type``, and for rollouts that are played as tasks ``slot_collector_type`` and
+    ``async_learner_type``.
 
     Args:
         policy: What acts and learns.
@@ -103,6 +104,7 @@ class Trainer:
     learner_type: ClassVar[type[Learner]] = Learner
     workload_type: ClassVar[type[RLWorkload]] = RLWorkload
     slot_collector_type: ClassVar[type[SlotCollector]] = SlotCollector
+    async_learner_type: ClassVar[type[Learner]] = VtraceLearner
 
     def __init__(
         self,
@@ -186,7 +188,7 @@ class Trainer:
     def _make_workload(self, seed: int, segment_length: int, lessons: LessonPlan | None) -> RLWorkload:
         config, slots, own_seed = self.config, self.slots, rank_seed(seed, self.ranks.rank)
         make_collector = self.collector_type if slots is None else partial(self.slot_collector_type, setup=slots)
-        make_learner = self.learner_type if slots is None or slots.mode == "exact" else VtraceLearner
+        make_learner = self.learner_type if slots is None or slots.mode == "exact" else self.async_learner_type
         collector = make_collector(
             self.envs, self.policy, self.experience, self.losses,
             generator=_generator(own_seed, "act"), segment_length=segment_length, ranks=self.ranks,

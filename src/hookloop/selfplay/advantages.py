@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hookloop.rl.advantages import Flags, Floats, estimate_advantages
+from hookloop.rl.vtrace import Vtrace, vtrace
 
 
 def estimate_signed_advantages(
@@ -41,6 +42,36 @@ def estimate_signed_advantages(
         out_TN=out_TN,
     )
     out_TN *= signs_TN
+
+
+def signed_vtrace(
+    log_ratios_TN: Floats,
+    rewards_TN: Floats,
+    values_TN: Floats,
+    first_last_values_N: Floats,
+    ends_TN: Flags,
+    bootstraps_TN: Floats,
+    signs_TN: Floats,
+    *,
+    gamma: float,
+    decay: float = 1.0,
+) -> Vtrace:
+    """Return the targets and advantages of the movers, for moves that older weights have chosen.
+
+    It is V-trace with the eyes of the first seat, in the same way. How much likelier a move has become has no sign: it
+    is as much for whom the move is bad.
+    """
+    first = vtrace(
+        log_ratios_TN,
+        rewards_TN * signs_TN,
+        values_TN * signs_TN,
+        first_last_values_N,
+        ends_TN,
+        bootstraps_TN * signs_TN,
+        gamma=gamma,
+        decay=decay,
+    )
+    return Vtrace(first.targets * signs_TN, first.advantages * signs_TN)
 
 
 def signs_of(seats: np.ndarray) -> Floats:

@@ -10,16 +10,17 @@ import torch
 
 from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
-from hookloop.errors import ConfigError
+from hookloop.pools import MakePerformer
 from hookloop.rl.losses import PPO
 from hookloop.rl.policies import MlpActorCritic, Policy
-from hookloop.rl.slots import RolloutPerformer, SlotSetup, envs_in_slot, make_setup
+from hookloop.rl.slots import SlotSetup, envs_in_slot, make_setup
 from hookloop.rl.specs import DiscreteActions
 from hookloop.selfplay.collecting import GameCollector
 from hookloop.selfplay.config import GameConfig, NetworkConfig, SelfPlayConfig
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.network import BoardNetwork, WindowNetwork, move_planes
 from hookloop.selfplay.past_versions import PastVersions
+from hookloop.selfplay.performing import GamePerformer
 from hookloop.selfplay.slots import GameSlotEnvs
 from hookloop.selfplay.trainer import SelfPlayTrainer
 
@@ -53,7 +54,7 @@ def build_trainer(
         slots=slots,
     )
     wanted = config.opponents
-    num_games = math.ceil(wanted.share * game.num_envs)
+    num_games = past_games(config, game.num_envs)
     if num_games:
         past = PastVersions(
             trainer.policy, num_games, capacity=wanted.capacity, every_epochs=wanted.every_epochs,
@@ -94,21 +95,26 @@ def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Pol
     return Policy(network, action, envs.observation)
 
 
+def past_games(config: SelfPlayConfig, num_envs: int) -> int:
+    """Return in how many of so many games that are played together a past version plays."""
+    return math.ceil(config.opponents.share * num_envs)
+
+
+def performer_maker(config: SelfPlayConfig) -> MakePerformer:
+    """Return what makes, in each worker, what plays the slots of a run."""
+    num_envs = envs_in_slot(config, config.game.num_envs)
+    return partial(
+        GamePerformer,
+        partial(make_games, config.game, num_envs),
+        partial(build_policy, config.network),
+        horizon=config.trainer.horizon,
+        past_games=past_games(config, num_envs),
+    )
+
+
 def build_slots(config: SelfPlayConfig) -> SlotSetup:
     """Build what plays the games of a run as tasks."""
-    if config.rollout_mode == "async":
-        raise ConfigError(
-            "rollout_mode is 'async', but how old moves count now is not known for games, whose advantages have signs; "
-            "use rollout_mode=exact."
-        )
-    game, horizon = config.game, config.trainer.horizon
-    num_envs = envs_in_slot(config, game.num_envs)
-    make_performer = partial(
-        RolloutPerformer,
-        partial(make_games, game, num_envs),
-        partial(build_policy, config.network),
-        collector_type=GameCollector,
-        horizon=horizon,
-    )
+    game = config.game
+    make_performer = performer_maker(config)
     envs = GameSlotEnvs(make_games(game, 1), num_envs=game.num_envs, slots=config.slots)
     return make_setup(config, envs, make_performer, collector_type=GameCollector)

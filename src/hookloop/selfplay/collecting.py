@@ -13,19 +13,26 @@ from hookloop.core import TrainingLoop, derive_seed
 from hookloop.rl.collector import Collector, RolloutLoop
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec
 from hookloop.rl.learner import Learner
+from hookloop.rl.slots import VtraceLearner
 from hookloop.rl.specs import ArraySpec
+from hookloop.rl.vtrace import Floats, Vtrace
 from hookloop.rl.workload import RLWorkload
-from hookloop.selfplay.advantages import estimate_signed_advantages, signs_of
+from hookloop.selfplay.advantages import estimate_signed_advantages, signed_vtrace, signs_of
 from hookloop.selfplay.games import GameEnvs
-from hookloop.selfplay.past_versions import PastVersions
+from hookloop.selfplay.past_versions import PastPlayer, PastVersions
+from hookloop.selfplay.ratings import Score
+from hookloop.selfplay.tally import Outcome
+
+Plain = Any
 
 
 class GameCollector(Collector):
     """Fills the experience with the moves of both seats, and stores who made them."""
 
     columns: ClassVar[ExperienceSpec] = {"seats": ArraySpec((), "int8")}
-    opponents: PastVersions | None = None
+    opponents: PastPlayer | None = None
     """Who plays in some of the games in place of the policy; by default nobody does."""
+    _ended_before: tuple[Any, Outcome] | None = None
 
     @property
     def games(self) -> GameEnvs:
@@ -40,19 +47,18 @@ class GameCollector(Collector):
     def collect(self, loop: RolloutLoop) -> None:
         """Play, and store the moves of both seats."""
         if self.opponents is not None:
-            self.opponents.begin()
+            self.opponents.score = Score()
+        self._ended_before = self.games.last_ended
         super().collect(loop)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that makes the games go on with the same bits."""
-        saved = super().state_dict()
-        return saved if self.opponents is None else {**saved, "opponents": self.opponents.state_dict()}
-
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(saved)
-        if self.opponents is not None:
-            self.opponents.load_state_dict(saved["opponents"])
+    def besides(self) -> Plain:
+        """Return the moves and the outcome of the game that ended last, and the score against a past version."""
+        ended = self.games.last_ended
+        score = Score() if self.opponents is None else self.opponents.score
+        return {
+            "last_ended": None if ended is None or ended is self._ended_before else [ended[0].history(), ended[1]],
+            "score": [score.wins, score.draws, score.losses],
+        }
 
     def last_values(self) -> Tensor:
         """Return the values of the positions the next moves would be made in, as the first seat sees them."""
@@ -68,7 +74,7 @@ class GameCollector(Collector):
         arrays["seats"][step] = self.games.seats
         actions = super()._act(step, loop)
         if self.opponents is not None:
-            self.opponents.move(self.games, actions, arrays["valid"][step])
+            self.opponents.move(self.games, actions, arrays["valid"][step], self.generator)
             arrays["actions"][step] = actions
         return actions
 
@@ -114,23 +120,55 @@ class GameLearner(Learner):
         np.add(advantages, arrays["values"][:steps], out=arrays["returns"][:steps])
 
 
+class GameVtraceLearner(VtraceLearner):
+    """Improves a policy on the moves of both seats, where they are a little older than its weights."""
+
+    def _trace(self, experience: Experience, last_values: Tensor, log_ratios: Floats) -> Vtrace:
+        arrays, steps = experience.arrays, experience.steps
+        return signed_vtrace(
+            log_ratios,
+            arrays["rewards"][:steps],
+            arrays["values"][:steps],
+            last_values.numpy(),
+            experience.ends(),
+            arrays["bootstraps"][:steps],
+            signs_of(arrays["seats"][:steps]),
+            gamma=self.gamma,
+            decay=self.gae_lambda,
+        )
+
+
 class SelfPlayWorkload(RLWorkload):
     """Plays and learns in turn, and tells how the games ended."""
 
+    opponents: PastVersions | None = None
+    """The past versions of which one plays in some of the games; by default there are none."""
+
     def run_epoch(self, loop: TrainingLoop) -> None:
         """Play, estimate advantages, learn, and leave the epoch's statistics in the state."""
+        if self.opponents is not None:
+            self.opponents.begin()
         super().run_epoch(loop)
-        collector = cast("GameCollector", self.collector)
-        tally = collector.games.tally
+        tally = cast("GameCollector", self.collector).games.tally
         loop.context.metrics |= {f"game/{name}": rate for name, rate in tally.rates().items()}
         loop.context.metrics["game/count"] = float(tally.games)
-        if collector.opponents is not None:
-            loop.context.metrics |= collector.opponents.metrics()
-            collector.opponents.end(self.learner.policy, loop.clocks.epochs + 1)
+        if self.opponents is not None:
+            loop.context.metrics |= self.opponents.metrics()
+            self.opponents.end(self.learner.policy, loop.clocks.epochs + 1)
+
+    def state_dict(self) -> dict[str, Plain]:
+        """Return all that makes training go on with the same bits."""
+        saved = super().state_dict()
+        return saved if self.opponents is None else {**saved, "opponents": self.opponents.state_dict()}
+
+    def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(saved)
+        if self.opponents is not None:
+            self.opponents.load_state_dict(saved["opponents"])
 
     def perturb(self, seed: int) -> None:
         """Play and sample with other random numbers from here on; the games stay as they are."""
         super().perturb(seed)
-        opponents = cast("GameCollector", self.collector).opponents
-        if opponents is not None:
-            opponents.perturb(derive_seed(seed, "opponents"))
+        if self.opponents is not None:
+            self.opponents.perturb(derive_seed(seed, "opponents"))

@@ -10,7 +10,7 @@ from hookloop.rl.learner import Learner
 from hookloop.rl.slots import SlotCollector
 from hookloop.rl.trainer import Trainer
 from hookloop.rl.workload import RLWorkload
-from hookloop.selfplay.collecting import GameCollector, GameLearner, SelfPlayWorkload
+from hookloop.selfplay.collecting import GameCollector, GameLearner, GameVtraceLearner, SelfPlayWorkload
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.past_versions import PastVersions
 from hookloop.selfplay.slots import GameSlotCollector
@@ -25,6 +25,7 @@ class SelfPlayTrainer(Trainer):
     learner_type: ClassVar[type[Learner]] = GameLearner
     workload_type: ClassVar[type[RLWorkload]] = SelfPlayWorkload
     slot_collector_type: ClassVar[type[SlotCollector]] = GameSlotCollector
+    async_learner_type: ClassVar[type[Learner]] = GameVtraceLearner
 
     @property
     def games(self) -> GameEnvs:
@@ -43,17 +44,17 @@ class SelfPlayTrainer(Trainer):
     @property
     def opponents(self) -> PastVersions | None:
         """Past versions that play in some of the games; None if the policy plays all of them."""
-        return cast("GameCollector", self.workload.collector).opponents
+        return cast("SelfPlayWorkload", self.workload).opponents
 
     def play_against(self, opponents: PastVersions) -> None:
-        """Have past versions play in some of the games, from now on; before training, so that a resume finds them."""
-        if isinstance(self.workload.collector, GameSlotCollector):
-            raise ConfigError(
-                "Past versions do not travel to where tasks are played; train without workers, or without opponents."
-            )
+        """Have past versions play in some of the games, from now on; before training, so that a resume finds them.
+
+        Where tasks play the games, in which of them is up to their ``GamePerformer``.
+        """
         if self.state.clocks.env_steps:
             raise ConfigError("Past versions play from the beginning of a run; call play_against before train.")
-        cast("GameCollector", self.workload.collector).opponents = opponents
+        cast("SelfPlayWorkload", self.workload).opponents = opponents
+        cast("GameCollector", self.workload.collector).opponents = opponents.player
 
     def player(self) -> NoReturn:
         """Refuse: a game has no episodes of one player's own to score; matches measure strength."""

@@ -55,7 +55,7 @@ class SlotCollector(Collector):
         """Of the weights that played each part of the experience."""
         self.setup = setup
         self._slot_envs = setup.envs
-        self.gathering: Gathering = setup.gather(envs, policy, generator)
+        self.gathering: Gathering = setup.gather(envs, policy, generator, self.weights)
         self._last_values = torch.zeros(envs.num_envs)
 
     @property
@@ -69,6 +69,10 @@ class SlotCollector(Collector):
         if self.setup.mode == "async":
             return "rollouts are taken in as they come, and those under way are not saved"
         return super().inexact_because
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """Return what the coming rollouts are played with."""
+        return self.policy.state_dict()
 
     def collect(self, loop: RolloutLoop) -> None:
         """Fill the experience with a rollout of every slot, telling the loop of each step."""

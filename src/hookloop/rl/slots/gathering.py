@@ -13,7 +13,6 @@ from torch import Tensor
 
 from hookloop.pools import Result, Task, TaskFailedError, TaskKey, WorkerPool, gather
 from hookloop.rl.envs import Envs
-from hookloop.rl.policies import Policy
 from hookloop.rl.slots.envs import SlotEnvs
 from hookloop.rl.slots.statistics import count_nothing, merge_added, statistics_of
 
@@ -23,6 +22,9 @@ MAX_KEY = 2**62
 
 MakePool = Callable[[Plain, Mapping[str, Tensor]], WorkerPool]
 """Starts workers, given a payload and weights like those to come."""
+
+GiveWeights = Callable[[], Mapping[str, Tensor]]
+"""Returns what the coming rollouts are played with."""
 
 
 class RolloutFailedError(TaskFailedError):
@@ -46,7 +48,7 @@ class Gathering(ABC):
         make_pool: Makes the pool, when it is first needed, and again after ``close``.
         envs: The environments as the learner sees them, with their wrappers.
         slot_envs: Those below the wrappers.
-        policy: Whose weights play.
+        weights: Returns what is published before rollouts are asked for.
         generator: Gives each rollout the key of its random numbers.
     """
 
@@ -55,7 +57,7 @@ class Gathering(ABC):
         make_pool: MakePool,
         envs: Envs,
         slot_envs: SlotEnvs,
-        policy: Policy,
+        weights: GiveWeights,
         generator: torch.Generator,
     ) -> None:
         self.iteration = 0
@@ -64,7 +66,7 @@ class Gathering(ABC):
         self._make_pool = make_pool
         self._envs = envs
         self._slot_envs = slot_envs
-        self._policy = policy
+        self._weights = weights
         self._generator = generator
         self._pool: WorkerPool | None = None
         self._version = 0
@@ -99,7 +101,7 @@ class Gathering(ABC):
         self._played.clear()
 
     def _publish(self) -> WorkerPool:
-        weights = self._policy.state_dict()
+        weights = self._weights()
         if self._pool is None:
             self._pool = self._make_pool(self.make_payload(0, self.iteration, 0), weights)
         self._version += 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from hookloop.rl.experience import Experience, gather_observation
 from hookloop.rl.learner import Learner
-from hookloop.rl.vtrace import vtrace
+from hookloop.rl.vtrace import Floats, Vtrace, vtrace
 
 
 class VtraceLearner(Learner):
@@ -16,9 +15,16 @@ class VtraceLearner(Learner):
 
     def estimate(self, experience: Experience, last_values: Tensor) -> None:
         """Write the values of now, and V-trace's advantages and returns, into the experience."""
-        arrays, steps = experience.arrays, experience.steps
         log_ratios = self._value_again(experience)
-        estimated = vtrace(
+        arrays, steps = experience.arrays, experience.steps
+        estimated = self._trace(experience, last_values, log_ratios)
+        arrays["advantages"][:steps] = estimated.advantages
+        arrays["returns"][:steps] = estimated.targets
+
+    def _trace(self, experience: Experience, last_values: Tensor, log_ratios: Floats) -> Vtrace:
+        """Return targets and advantages of an experience whose values are those of now."""
+        arrays, steps = experience.arrays, experience.steps
+        return vtrace(
             log_ratios,
             arrays["rewards"][:steps],
             arrays["values"][:steps],
@@ -28,11 +34,12 @@ class VtraceLearner(Learner):
             gamma=self.gamma,
             decay=self.gae_lambda,
         )
-        arrays["advantages"][:steps] = estimated.advantages
-        arrays["returns"][:steps] = estimated.targets
 
-    def _value_again(self, experience: Experience) -> np.ndarray:
-        """Replace the values by those of now, and return how much likelier the actions are now, as logarithms."""
+    def _value_again(self, experience: Experience) -> Floats:
+        """Replace the values by those of now, and return how much likelier the actions are now, as logarithms.
+
+        What was not the policy's own choice is as likely as it was.
+        """
         steps, flat = experience.steps, (experience.steps * experience.num_envs,)
         columns = {
             name: column[:steps].reshape(*flat, *column.shape[2:]) for name, column in experience.columns.items()
@@ -41,4 +48,5 @@ class VtraceLearner(Learner):
         with torch.no_grad():
             now = self.policy.evaluate(obs, columns["actions"], mask=columns.get("masks"))
         experience["values"][:steps] = now.values.view(steps, -1)
-        return (now.log_probs - columns["log_probs"]).view(steps, -1).numpy()
+        log_ratios = (now.log_probs - columns["log_probs"]).masked_fill(~columns["valid"], 0.0)
+        return log_ratios.view(steps, -1).numpy()

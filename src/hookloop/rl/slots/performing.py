@@ -57,20 +57,21 @@ class RolloutPerformer:
         self._horizon = horizon
         self._segment_length = segment_length
         self._spare: Envs | None = make_envs()
-        self._policy = make_policy(self._spare)
+        self.policy = make_policy(self._spare)
+        """What acts, in all slots."""
         self._version = -1
         self._players: dict[int, SlotPlayer] = {}
 
     def take_weights(self, version: int, tensors: Mapping[str, Tensor]) -> None:
         """Play with these weights from now on."""
-        self._policy.load_state_dict(dict(tensors))
+        self.policy.load_state_dict(dict(tensors))
         self._version = version
 
     def perform(self, payload: Plain) -> Plain:
         """Play one rollout of a slot."""
         slot = payload["slot"]
         if slot not in self._players:
-            self._players[slot] = self._make_player()
+            self._players[slot] = self.make_player()
         with one_thread():
             return self._players[slot].play(payload, self._version)
 
@@ -81,16 +82,17 @@ class RolloutPerformer:
         if self._spare is not None:
             self._spare.close()
 
-    def _make_player(self) -> SlotPlayer:
+    def make_player(self) -> SlotPlayer:
+        """Make what plays the rollouts of one more slot."""
         envs, self._spare = self._make_envs() if self._spare is None else self._spare, None
         experience = Experience(
-            merge_specs(wanted_columns(self._policy, envs, (), self._collector_type)),
+            merge_specs(wanted_columns(self.policy, envs, (), self._collector_type)),
             num_envs=envs.num_envs,
             horizon=self._horizon,
         )
         experience["valid"].fill_(True)
         collector = self._collector_type(
-            envs, self._policy, experience, (), generator=torch.Generator(), segment_length=self._segment_length
+            envs, self.policy, experience, (), generator=torch.Generator(), segment_length=self._segment_length
         )
         return SlotPlayer(collector)
 
@@ -119,6 +121,7 @@ class SlotPlayer:
             "memory": collector.segment_memory(),
             "episodes": notes.episodes,
             "env_steps": notes.env_steps,
+            "besides": collector.besides(),
             "place": collector.place(),
             "has_begun_anew": has_begun_anew,
             "added": {name: statistics.added.state_dict() for name, statistics in self._statistics.items()},

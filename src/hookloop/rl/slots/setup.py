@@ -21,7 +21,7 @@ from hookloop.rl.envs import Envs
 from hookloop.rl.envs.random_actions import random_actions
 from hookloop.rl.policies import Policy
 from hookloop.rl.slots.envs import SlotEnvs
-from hookloop.rl.slots.gathering import AsyncGathering, ExactGathering, Gathering, MakePool
+from hookloop.rl.slots.gathering import AsyncGathering, ExactGathering, Gathering, GiveWeights, MakePool
 from hookloop.rl.slots.pinning import PinnedPools
 
 Plain = Any
@@ -40,16 +40,16 @@ class SlotSetup:
     collector_type: type[Collector] = Collector
     """What collects in the workers."""
 
-    def gather(self, envs: Envs, policy: Policy, generator: torch.Generator) -> Gathering:
+    def gather(self, envs: Envs, policy: Policy, generator: torch.Generator, weights: GiveWeights) -> Gathering:
         """Return who asks for the rollouts of environments with these wrappers."""
         if self.mode == "exact":
-            return ExactGathering(self.make_pool, envs, self.envs, policy, generator)
+            return ExactGathering(self.make_pool, envs, self.envs, weights, generator)
         if policy.is_recurrent:
             raise ConfigError(
                 "rollout_mode is 'async', but this policy has a memory, and how likely its old actions are now can "
                 "only be told by playing the whole rollout again; use rollout_mode=exact, or memory=none."
             )
-        return AsyncGathering(self.make_pool, envs, self.envs, policy, generator, max_lag=self.max_lag)
+        return AsyncGathering(self.make_pool, envs, self.envs, weights, generator, max_lag=self.max_lag)
 
 
 def make_setup(

@@ -34,4 +34,4 @@ def measure_steps_per_second(
 def measured_choice(collector: SlotCollector) -> WorkersChoice:
     """Return how many workers ``workers="auto"`` takes."""
     maker = cast("PoolMaker", collector.setup.make_pool)
-    return maker.choose(collector.gathering.make_payload(0, 0, 0), collector.policy.state_dict())
+    return maker.choose(collector.gathering.make_payload(0, 0, 0), collector.weights())
