@@ -31,6 +31,7 @@ def build_trainer(
     hooks: HookManager | Sequence[object] = (),
     seed: int = 0,
     second_signal: SECOND = "raise",
+    slots: SlotSetup | None = None,
 ) -> SelfPlayTrainer:
     """Build everything a run needs; every random number in it follows from ``seed``.
 
@@ -39,9 +40,11 @@ def build_trainer(
         hooks: What else should happen.
         seed: The root of all randomness.
         second_signal: What a second Ctrl-C does.
+        slots: Who plays the games as tasks; by default the settings say it.
     """
     game = config.game
-    slots = None if config.workers is None else build_slots(config)
+    if slots is None and config.workers is not None:
+        slots = build_slots(config)
     envs = make_games(game, game.num_envs if slots is None else 1)
     trainer = SelfPlayTrainer(
         policy=build_policy(config.network, envs, seed=derive_seed(seed, "policy")),

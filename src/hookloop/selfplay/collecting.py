@@ -32,6 +32,8 @@ class GameCollector(Collector):
     columns: ClassVar[ExperienceSpec] = {"seats": ArraySpec((), "int8")}
     opponents: PastPlayer | None = None
     """Who plays in some of the games in place of the policy; by default nobody does."""
+    slot: int = 0
+    """Which slot's games these are, where there are several."""
     _ended_before: tuple[Any, Outcome] | None = None
 
     @property
@@ -47,7 +49,7 @@ class GameCollector(Collector):
     def collect(self, loop: RolloutLoop) -> None:
         """Play, and store the moves of both seats."""
         if self.opponents is not None:
-            self.opponents.score = Score()
+            self.opponents.begin(self.slot)
         self._ended_before = self.games.last_ended
         super().collect(loop)
 

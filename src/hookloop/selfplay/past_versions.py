@@ -25,7 +25,7 @@ class PastPlayer:
     """Moves for a past version in a share of the games, of which only the learner's own moves are learned from.
 
     These are the first games of the batch, and the past version has the second seat in every other of them, the
-    first in the rest.
+    first in the rest. In the next slot it is the other way round, so that a single game in each is fair, too.
 
     Args:
         policy: The learner; a copy of it plays with other weights.
@@ -40,7 +40,9 @@ class PastPlayer:
         self.policy = copy.deepcopy(policy).eval()
         self.is_playing = False
         """Whether there is a version that plays; until there is one, the learner plays all games against itself."""
-        self._seats = (1 - np.arange(num_games) % 2).astype(np.int8)
+        seats = (np.arange(num_games + 1) % 2).astype(np.int8)
+        self._seats_by_slot = (seats[1:], seats[:-1])
+        self._seats = self._seats_by_slot[0]
         self._is_its_turn = np.empty(num_games, dtype=bool)
         shape = policy.observation_spec.array.shape
         self._obs = torch.empty((num_games, *shape), dtype=torch.float32)
@@ -51,6 +53,11 @@ class PastPlayer:
         self.is_playing = weights is not None
         if weights is not None:
             self.policy.load_state_dict(dict(weights))
+
+    def begin(self, slot: int = 0) -> None:
+        """Count anew, and sit down in the games of a slot."""
+        self.score = Score()
+        self._seats = self._seats_by_slot[slot % 2]
 
     def move(self, games: GameEnvs, actions: Array, valid: Array, generator: torch.Generator) -> None:
         """Write the moves of the past version over the learner's where it is its turn, and mark them as not its own."""

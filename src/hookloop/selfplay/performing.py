@@ -54,8 +54,9 @@ class GamePerformer(RolloutPerformer):
                 "make the GamePerformer with past_games of at least 1, or play without opponents."
             )
 
-    def make_player(self) -> SlotPlayer:
-        """Make what plays the rollouts of one more slot."""
-        player = super().make_player()
-        cast("GameCollector", player.collector).opponents = self._past
+    def make_player(self, slot: int) -> SlotPlayer:
+        """Make what plays the rollouts of a slot."""
+        player = super().make_player(slot)
+        collector = cast("GameCollector", player.collector)
+        collector.opponents, collector.slot = self._past, slot
         return player

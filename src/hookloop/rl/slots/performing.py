@@ -71,7 +71,7 @@ class RolloutPerformer:
         """Play one rollout of a slot."""
         slot = payload["slot"]
         if slot not in self._players:
-            self._players[slot] = self.make_player()
+            self._players[slot] = self.make_player(slot)
         with one_thread():
             return self._players[slot].play(payload, self._version)
 
@@ -82,8 +82,8 @@ class RolloutPerformer:
         if self._spare is not None:
             self._spare.close()
 
-    def make_player(self) -> SlotPlayer:
-        """Make what plays the rollouts of one more slot."""
+    def make_player(self, slot: int) -> SlotPlayer:
+        """Make what plays the rollouts of a slot."""
         envs, self._spare = self._make_envs() if self._spare is None else self._spare, None
         experience = Experience(
             merge_specs(wanted_columns(self.policy, envs, (), self._collector_type)),
