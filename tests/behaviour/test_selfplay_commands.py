@@ -196,6 +196,23 @@ def test_a_recorded_game_is_stepped_through_with_keys(
     assert session.end() == 0
 
 
+def test_a_game_that_a_worker_has_played_is_recorded_and_its_lag_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["game.num_envs=16", "trainer.horizon=32", "total_env_steps=2048", "opponents.share=0.25"]
+    ahead = ["workers=1", "rollout_mode=async", "opponents.every_epochs=1"]
+    words = ["train", "tictactoe", *small, *ahead, "--run", "ahead", "--display", "off"]
+    assert run([*words, "--runs-dir", str(tmp_path)]) == 0
+    assert run(["metrics", "ahead", "workers/lag", "opponents/score", "--csv", "--runs-dir", str(tmp_path)]) == 0
+    assert {line.split(",")[0] for line in capsys.readouterr().out.splitlines()} >= {"workers/lag", "opponents/score"}
+
+    assert run(["replay", "ahead", "--list", "--runs-dir", str(tmp_path)]) == 0
+    assert re.search(r"training-game  tic_tac_toe, (first_win|second_win|draw), \d moves", capsys.readouterr().out)
+    page = tmp_path / "game.html"
+    assert run(["replay", "ahead", "--to", str(page), "--runs-dir", str(tmp_path)]) == 0
+    assert "tic_tac_toe" in page.read_text()
+
+
 def test_a_recorded_game_is_a_page_with_a_board(runs: Path, tmp_path: Path) -> None:
     page = tmp_path / "game.html"
     assert run(["replay", "mine", "--to", str(page), "--runs-dir", str(runs / "runs")]) == 0

@@ -11,7 +11,9 @@ import torch
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
 from hookloop.hooks import LeagueHook
+from hookloop.pools.process import ProcessPool
 from hookloop.rl.config import PPOConfig, TrainerConfig
+from hookloop.rl.slots import SlotSetup
 from hookloop.selfplay import (
     GameConfig,
     League,
@@ -21,6 +23,8 @@ from hookloop.selfplay import (
     SelfPlayTrainer,
     build_trainer,
 )
+from hookloop.selfplay.build import build_slots, performer_maker
+from tests.behaviour.test_slot_workers import Killer
 
 EPOCHS = 4
 
@@ -120,7 +124,7 @@ def test_a_league_changes_nothing_in_training() -> None:
     assert watched.policy.training == plain.policy.training
 
 
-@pytest.mark.parametrize("case", ["tic-tac-toe", "connect four, cut off"])
+@pytest.mark.parametrize("case", ["connect four, cut off", "connect four, windows, openings, past versions"])
 def test_games_played_as_tasks_by_anyone_are_the_same_games(case: str) -> None:
     config, total = CASES[case].model_copy(update={"workers": 0, "slots": 2}), EPOCHS * 16 * 4
     whole, half = build_trainer(config, seed=3), build_trainer(config, seed=3)
@@ -134,6 +138,26 @@ def test_games_played_as_tasks_by_anyone_are_the_same_games(case: str) -> None:
     assert torch.equal(resumed.optimizer.flat, whole.optimizer.flat)
     assert resumed.tally == whole.tally
     assert whole.tally.games > 0
+
+
+def test_games_against_past_versions_survive_workers_that_are_killed() -> None:
+    config = CASES["connect four, windows, openings, past versions"].model_copy(update={"workers": 0, "slots": 2})
+    expected, pools = build_trainer(config, seed=3), list[ProcessPool]()
+    expected.train(3 * 16 * 4)
+
+    def remembered(_payload: Any, _weights: Any) -> ProcessPool:
+        pools.append(ProcessPool(performer_maker(config), workers=2))
+        return pools[-1]
+
+    slots = SlotSetup(build_slots(config).envs, remembered)
+    trainer, killer = build_trainer(config, seed=3, slots=slots), Killer(pools, longest_seconds=0.0)
+    trainer.add_hook(killer, name="killer")
+    trainer.train(3 * 16 * 4)
+
+    assert killer.kills == 2
+    assert torch.equal(trainer.optimizer.flat, expected.optimizer.flat)
+    assert not trainer.experience["valid"].all()
+    assert torch.equal(trainer.experience["valid"], expected.experience["valid"])
 
 
 def test_a_rollout_of_games_that_is_ended_early_keeps_the_signs_of_the_seats() -> None:

@@ -25,6 +25,19 @@ def test_tic_tac_toe_is_learned_by_playing_both_seats() -> None:
     assert lines.losses < 0.2 * lines.games
 
 
+def test_tic_tac_toe_is_learned_from_games_that_run_ahead() -> None:
+    ahead = tictactoe().model_copy(update={"workers": 1, "rollout_mode": "async", "max_lag": 2})
+    trainer, lags = build_trainer(ahead, seed=0), list[float]()
+    trainer.add_hook(lambda ctx: lags.append(ctx.metrics["workers/lag"]), name="look", on="epoch_end")
+
+    trainer.train(30_000)
+
+    score = play_match("tic_tac_toe", NetworkPlayer(trainer.policy), RandomPlayer(), games=200)
+    assert score.mean > 0.85
+    assert trainer.workload.exactness == "approximate"
+    assert 0 < max(lags) <= 2
+
+
 @pytest.mark.faults  # trains for half a minute
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from hookloop.rl.slots.performing import RolloutNotes
 from hookloop.selfplay import GameConfig, NetworkConfig, OpponentsConfig, SelfPlayConfig, SelfPlayTrainer, build_trainer
 from hookloop.selfplay.build import build_slots, performer_maker
 from hookloop.selfplay.collecting import GameLearner, GameVtraceLearner
+from hookloop.selfplay.tally import outcome_of
 from tests.unit.rl.slots.pools import LatePool, ScatteredPool
 
 NUM_GAMES, HORIZON = 8, 16
@@ -80,6 +82,21 @@ def test_games_against_past_versions_are_the_same_whoever_plays_them_and_resume_
         assert ending(other) == ending(whole)
     assert whole.loop.context.metrics["opponents/count"] == 2
     assert 0 <= whole.loop.context.metrics["opponents/score"] <= 1
+
+
+def test_the_game_that_ended_last_comes_home_and_stays_until_another_has_ended() -> None:
+    small = TrainerConfig(horizon=1, num_minibatches=1, update_epochs=1)
+    playing, seen = build_trainer(settings(trainer=small), seed=3), list[tuple[int, Any]]()
+    look = lambda ctx: seen.append((ctx.state.clocks.episodes, ctx.trainer.games.last_ended))  # noqa: E731
+    playing.add_hook(look, name="look", on="epoch_end")
+    playing.train(24 * NUM_GAMES)
+
+    changes = [(one, other) for one, other in pairwise(seen) if one[1] is not None]
+    assert all((one[1] is other[1]) == (one[0] == other[0]) for one, other in changes)
+    assert any(one[1] is other[1] for one, other in changes)
+    for _, (state, outcome) in (pair[0] for pair in changes):
+        assert state.is_terminal()
+        assert outcome_of(state.returns()[0]) == outcome
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
