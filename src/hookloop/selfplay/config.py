@@ -44,7 +44,7 @@ class OpponentsConfig(Settings):
     """Past versions of the network that play in some of the games of training."""
 
     share: float = Field(
-        default=0.0, ge=0, le=1, description="In which share of the games; only the network's own moves are learned"
+        default=0.0, ge=0, le=1, description="In which share of each slot's games; only the network's moves are learned"
     )
     capacity: int = Field(default=8, ge=1, description="How many versions are kept, the newest")
     every_epochs: int = Field(default=20, ge=1, description="Epochs after which a version is added")
