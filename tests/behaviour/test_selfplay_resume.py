@@ -140,24 +140,35 @@ def test_games_played_as_tasks_by_anyone_are_the_same_games(case: str) -> None:
     assert whole.tally.games > 0
 
 
-def test_games_against_past_versions_survive_workers_that_are_killed() -> None:
+def compare_with_kills(epochs: int, longest_seconds: float) -> int:
+    """Train games against past versions with two workers that are killed, and with none; return the number of kills."""
     config = CASES["connect four, windows, openings, past versions"].model_copy(update={"workers": 0, "slots": 2})
     expected, pools = build_trainer(config, seed=3), list[ProcessPool]()
-    expected.train(3 * 16 * 4)
+    expected.train(epochs * 16 * 4)
 
     def remembered(_payload: Any, _weights: Any) -> ProcessPool:
         pools.append(ProcessPool(performer_maker(config), workers=2))
         return pools[-1]
 
     slots = SlotSetup(build_slots(config).envs, remembered)
-    trainer, killer = build_trainer(config, seed=3, slots=slots), Killer(pools, longest_seconds=0.0)
+    trainer, killer = build_trainer(config, seed=3, slots=slots), Killer(pools, longest_seconds)
     trainer.add_hook(killer, name="killer")
-    trainer.train(3 * 16 * 4)
+    trainer.train(epochs * 16 * 4)
 
-    assert killer.kills == 2
     assert torch.equal(trainer.optimizer.flat, expected.optimizer.flat)
     assert not trainer.experience["valid"].all()
     assert torch.equal(trainer.experience["valid"], expected.experience["valid"])
+    return killer.kills
+
+
+def test_games_against_past_versions_survive_workers_that_are_killed() -> None:
+    assert compare_with_kills(3, longest_seconds=0.0) == 2
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(300)
+def test_games_against_past_versions_survive_thirty_kills_at_any_moment() -> None:
+    assert compare_with_kills(40, longest_seconds=0.03) >= 30
 
 
 def test_a_rollout_of_games_that_is_ended_early_keeps_the_signs_of_the_seats() -> None:
