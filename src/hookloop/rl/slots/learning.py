@@ -40,13 +40,20 @@ class VtraceLearner(Learner):
 
         What was not the policy's own choice is as likely as it was.
         """
-        steps, flat = experience.steps, (experience.steps * experience.num_envs,)
+        steps, num_rows = experience.steps, experience.steps * experience.num_envs
         columns = {
-            name: column[:steps].reshape(*flat, *column.shape[2:]) for name, column in experience.columns.items()
+            name: column[:steps].reshape(num_rows, *column.shape[2:]) for name, column in experience.columns.items()
         }
-        obs = gather_observation({name: columns[name] for name in experience.observation_names})
-        with torch.no_grad():
-            now = self.policy.evaluate(obs, columns["actions"], mask=columns.get("masks"))
-        experience["values"][:steps] = now.values.view(steps, -1)
-        log_ratios = (now.log_probs - columns["log_probs"]).masked_fill(~columns["valid"], 0.0)
+        log_ratios = torch.empty(num_rows)
+        # Part by part: there is room for what the policy makes of a minibatch, but perhaps not of all rows at once.
+        num_together = experience.horizon * experience.num_envs // self.sampler.num_minibatches
+        for first in range(0, num_rows, num_together):
+            rows = slice(first, first + num_together)
+            part = {name: column[rows] for name, column in columns.items()}
+            obs = gather_observation({name: part[name] for name in experience.observation_names})
+            with torch.no_grad():
+                now = self.policy.evaluate(obs, part["actions"], mask=part.get("masks"))
+            part["values"].copy_(now.values)
+            torch.sub(now.log_probs, part["log_probs"], out=log_ratios[rows])
+        log_ratios.masked_fill_(~columns["valid"], 0.0)
         return log_ratios.view(steps, -1).numpy()
