@@ -131,11 +131,10 @@ class RolloutSettings(ClusterSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_workers_on_a_cluster(cls, given: Any) -> Any:
-        """Whoever names a cluster wants workers there."""
-        if given.get("cluster", "local") != "local" and given.get("workers") is None:
-            return {**given, "workers": "auto"}
-        return given
+    def _has_workers_where_they_are_needed(cls, given: Any) -> Any:
+        """Whoever names a cluster wants workers there, and nobody but workers plays on while this process learns."""
+        needs_workers = given.get("cluster", "local") != "local" or given.get("rollout_mode") == "async"
+        return {**given, "workers": "auto"} if needs_workers and given.get("workers") is None else given
 
 
 class RLConfig(RolloutSettings):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hookloop.core import TrainingLoop, derive_seed
+from hookloop.errors import WorkloadError
 from hookloop.rl.collector import Collector, RolloutLoop
 from hookloop.rl.experience import OBSERVATIONS, Experience, ExperienceSpec
 from hookloop.rl.learner import Learner
@@ -165,6 +166,11 @@ class SelfPlayWorkload(RLWorkload):
 
     def load_state_dict(self, saved: Mapping[str, Plain]) -> None:
         """Go on from a saved state."""
+        if self.opponents is not None and "opponents" not in saved:
+            raise WorkloadError(
+                "Past versions play in this run, and the saved state has none: it is of a run without them. Resume "
+                "with opponents.share=0, or begin a new run."
+            )
         super().load_state_dict(saved)
         if self.opponents is not None:
             self.opponents.load_state_dict(saved["opponents"])

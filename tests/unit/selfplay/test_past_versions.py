@@ -8,7 +8,7 @@ import torch
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
-from hookloop.errors import ConfigError, EvaluationError
+from hookloop.errors import ConfigError, EvaluationError, WorkloadError
 from hookloop.rl.config import TrainerConfig
 from hookloop.selfplay import GameConfig, NetworkConfig, OpponentsConfig, SelfPlayConfig, SelfPlayTrainer, build_trainer
 from hookloop.selfplay.past_versions import PastVersions
@@ -96,6 +96,14 @@ def test_opponents_come_before_training() -> None:
     past = PastVersions(playing.policy, 2, capacity=1, every_epochs=1, seed=0)
     with pytest.raises(ConfigError, match="before train"):
         playing.play_against(past)
+
+
+def test_a_state_without_past_versions_is_refused_where_they_play() -> None:
+    without = trainer(share=0.0)
+    without.train(PER_EPOCH)
+
+    with pytest.raises(WorkloadError, match=r"opponents\.share=0"):
+        trainer().workload.load_state_dict(without.workload.state_dict())
 
 
 def test_a_self_play_trainer_says_how_it_is_evaluated() -> None:

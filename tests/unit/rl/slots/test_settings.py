@@ -20,6 +20,12 @@ def test_whoever_names_a_cluster_wants_workers_there(cluster: str) -> None:
     assert apply_overrides(CONFIG, ["cluster=local"]).workers is None
 
 
+def test_whoever_wants_rollouts_while_this_process_learns_wants_workers() -> None:
+    assert apply_overrides(CONFIG, ["rollout_mode=async"]).workers == "auto"
+    assert apply_overrides(CONFIG, ["rollout_mode=async", "workers=3"]).workers == 3
+    assert apply_overrides(CONFIG, ["rollout_mode=exact"]).workers is None
+
+
 @pytest.mark.parametrize("cluster", ["rey", "ray://head", "http://head:8265", ""])
 def test_what_is_no_cluster_is_refused(cluster: str) -> None:
     with pytest.raises(ConfigError, match="cluster is "):
