@@ -28,6 +28,7 @@
     ├── EvaluationError (RuntimeError)      an evaluation could not be carried out
     │   └── NoEpisodesError                     not one episode was finished, so there is nothing to score
     ├── ReplayError (ValueError)            a file is no replay, or is cut off, changed or hostile
+    ├── SnapshotError (ValueError)          a file is no snapshot of a game, or one of a newer release
     └── MissingExtraError (ModuleNotFoundError)  an optional package is not installed
 """
 
@@ -157,6 +158,10 @@ class NoEpisodesError(EvaluationError):
 
 class ReplayError(HookloopError, ValueError):
     """A file is not a replay: it is something else, cut off, changed or hostile; or an episode cannot be one."""
+
+
+class SnapshotError(HookloopError, ValueError):
+    """A file is no snapshot of a game, is cut off, changed or hostile, or was written by a newer release."""
 
 
 class MissingExtraError(HookloopError, ModuleNotFoundError):

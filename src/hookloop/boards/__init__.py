@@ -5,10 +5,12 @@ from hookloop.boards.drawing import Ink, board_text, draw_board
 from hookloop.boards.marking import marked
 from hookloop.boards.names import seat_names
 from hookloop.boards.reading import read_board
+from hookloop.boards.snapshot import GameSnapshot, read_snapshot, snapshot_bytes, view_as_plain
 
 __all__ = [
     "EMPTY",
     "Board",
+    "GameSnapshot",
     "GameView",
     "Hand",
     "Ink",
@@ -18,5 +20,8 @@ __all__ = [
     "draw_board",
     "marked",
     "read_board",
+    "read_snapshot",
     "seat_names",
+    "snapshot_bytes",
+    "view_as_plain",
 ]
