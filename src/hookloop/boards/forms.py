@@ -125,7 +125,9 @@ def named(form: Form, most: int, most_letters: int = 40) -> Form:
     return Form(lambda value: {name_form.write(name): form.write(each) for name, each in value.items()}, read)
 
 
-def record(made: Callable[..., Value], forms: Mapping[str, Form], fault_of: Callable[[Value], str] | None = None) -> Form:
+def record(
+    made: Callable[..., Value], forms: Mapping[str, Form], fault_of: Callable[[Value], str] | None = None
+) -> Form:
     """Return the form of a dataclass, by the forms of its fields.
 
     A field with a default may be missing; names that are not known are left to whoever knows them.

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from hookloop.boards.snapshot import SNAPSHOT_NAME
 from hookloop.checkpoints.retention import Retention
 from hookloop.config.settings import RunSettings
 from hookloop.errors import ConfigError, HeartbeatError, did_you_mean
@@ -89,6 +90,11 @@ class RunFolder:
         return self.path / "heartbeat.json"
 
     @property
+    def game_file(self) -> Path:
+        """The game that it plays now, if it plays."""
+        return self.path / SNAPSHOT_NAME
+
+    @property
     def replays(self) -> Path:
         """The folder of its recorded episodes."""
         return self.path / "replays"
@@ -113,6 +119,7 @@ class RunFolder:
         remove_leftovers(self.path / CONFIG_FILE)
         remove_leftovers(self.result_file)
         remove_leftovers(self.heartbeat_file)
+        remove_leftovers(self.game_file)
 
     def require_new(self) -> None:
         """Refuse a folder that holds more than a process leaves that is killed at its start."""

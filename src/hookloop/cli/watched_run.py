@@ -1,4 +1,4 @@
-"""A run as it is seen from outside: from its statistics, its heartbeat and its files."""
+"""A run as it is seen from outside: from its statistics, its heartbeat, its game and its files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookloop.cli.run_folder import RunConfig, RunFolder
+from hookloop.cli.watched_game import WatchedGame
 from hookloop.display import Curve, Evaluation, Failure, History, Pace, RunView, SavedCheckpoint
 from hookloop.display.view import EPOCHS, RUNNING
 from hookloop.errors import StatsError
@@ -44,6 +45,7 @@ class WatchedRun:
         self._config = folder.read_config()
         self._column = {"epochs": "epoch"}.get(self._config.goal[1], self._config.goal[1])  # as the tables call it
         self._wall = wall
+        self._game = WatchedGame(folder.game_file, wall=wall) if self._config.workload == "selfplay" else None
         self._reader: StatsReader | None = None
         self._forget()
 
@@ -60,11 +62,14 @@ class WatchedRun:
             found = {} if reader is None else self._measured(reader)
         except StatsError:  # the run is only just making them
             found = {}
+        alive = self._alive(verdict, found)
+        game = {} if self._game is None else self._game.look(is_on=alive["status"] in (STARTING, RUNNING))
         return RunView(
             **{
                 **_about(self._folder.name, self._config),
                 **found,
-                **self._alive(verdict, found),
+                **alive,
+                **game,
                 "total_steps": self._config.goal[0],
                 "unit": EPOCHS if self._config.goal[1] == EPOCHS else "steps",
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hookloop.display import parts
 from hookloop.display.canvas import LABEL, STRONG, Canvas, Glyphs, Line, joined, progress_bar
 from hookloop.display.figures import share
-from hookloop.display.game import compact_board, extras_line, is_shown_with_game, latest_moves, summary_line
+from hookloop.display.game import board_note, compact_board, extras_line, is_shown_with_game, latest_moves, summary_line
 from hookloop.display.view import RunView
 
 MOST_LINES = 15
@@ -31,6 +31,7 @@ def _rows(view: RunView, width: int, glyphs: Glyphs, *, has_board: bool) -> list
         (0, joined((parts.steps(view), parts.speed(view)), dot)),
         (1, joined((line for line in (*parts.times(view), parts.epoch(view)) if line.width), dot)),
         (5, _times(view, dot)),
+        (1, board_note(view)),
         (2, summary_line(view, glyphs)),
         (3, extras_line(view, glyphs)),
         (3, Line() if has_board else latest_moves(view, width)),

@@ -6,6 +6,7 @@ import json
 import math
 from datetime import UTC, datetime
 
+from hookloop.boards import view_as_plain
 from hookloop.display.figures import printable
 from hookloop.display.view import EPOCHS, RUNNING, RunView
 
@@ -26,6 +27,8 @@ def plain_line(view: RunView, when: datetime | None = None) -> str:
     for each in view.evaluations:
         fields[f"eval/{each.name}"] = f"{each.score:.4g}@{each.step}"
     fields.update({f"failed/{each.hook}": each.count for each in view.failures})
+    if view.game_fault:
+        fields["game"] = f"none: {view.game_fault}"
     fields.update(view.notes)
     return f"{_time(when)} " + " ".join(f"{_word(name)}={_word(_short(value))}" for name, value in fields.items())
 
@@ -44,6 +47,10 @@ def json_line(view: RunView, when: datetime | None = None) -> str:
     for each in view.evaluations:
         fields[f"eval/{each.name}"] = {"score": each.score, "step": each.step}
     fields.update({f"failed/{each.hook}": each.count for each in view.failures})
+    if view.game is not None:
+        fields["game"] = {**view_as_plain(view.game), "age_seconds": view.game_age_seconds}
+    elif view.game_fault:
+        fields["game"], fields["game_fault"] = None, view.game_fault
     fields.update(view.notes)
     return json.dumps(_finite(fields), default=str)
 

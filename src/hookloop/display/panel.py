@@ -7,7 +7,7 @@ from itertools import zip_longest
 from hookloop.display import parts
 from hookloop.display.canvas import FRAME, LABEL, STRONG, UNICODE, Canvas, Glyphs, Line, progress_bar
 from hookloop.display.compact import compact
-from hookloop.display.game import game_rows, is_shown_with_game
+from hookloop.display.game import board_note, game_rows, is_shown_with_game
 from hookloop.display.view import RunView
 
 LEAST_WIDTH = 98
@@ -117,6 +117,8 @@ def _details(view: RunView, glyphs: Glyphs) -> list[Line]:
     if view.trackers:
         rows.append(("trackers", parts.trackers(view, glyphs)))
     rows.append(("failures", parts.failures(view, glyphs)))
+    if view.game is None and view.game_fault:
+        rows.append(("game", board_note(view)))
     if view.notes:
         rows.append(("notes", parts.notes(view, glyphs)))
     return [Line().add(label.ljust(_LABEL_WIDTH), LABEL).extend(line) for label, line in rows]

@@ -109,6 +109,10 @@ class RunView:
     blocks: tuple[Block, ...] = ()
     game: GameView | None = None
     """A game under way, of a run that plays."""
+    game_age_seconds: float | None = None
+    """How long ago it was so; None if it is so now, or was so at the end."""
+    game_fault: str = ""
+    """Why there is none, of a run that plays."""
 
     @property
     def is_ticking(self) -> bool:
@@ -137,8 +141,10 @@ class RunView:
         if not self.is_ticking:
             return self
         eta = None if self.eta_seconds is None else max(self.eta_seconds - seconds, 0.0)
+        age = None if self.game_age_seconds is None else self.game_age_seconds + seconds
         return replace(
             self,
+            game_age_seconds=age,
             elapsed_seconds=self.elapsed_seconds + seconds,
             eta_seconds=eta,
             step=self.step if step is None else max(self.step, step),

@@ -15,6 +15,7 @@ from hookloop.hooks.evaluation_presets import create_default_evaluation_hooks
 from hookloop.hooks.figures import FiguresHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.game_replays import GameReplayHook
+from hookloop.hooks.game_snapshot import GameSnapshotHook
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
 from hookloop.hooks.health_monitor import HealthMonitorHook
@@ -48,6 +49,7 @@ __all__ = [
     "EvaluationHook",
     "FiguresHook",
     "GameReplayHook",
+    "GameSnapshotHook",
     "GoalHook",
     "GradientStatsHook",
     "HealthMonitorHook",

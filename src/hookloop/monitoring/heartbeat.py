@@ -6,7 +6,6 @@ hangs: a clock that moved, another phase, another hook.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -19,6 +18,7 @@ from typing import Any
 from hookloop.errors import HeartbeatError
 from hookloop.monitoring.phases import PhaseTrace
 from hookloop.monitoring.ticker import Ticker
+from hookloop.storage.atomic import write_bytes
 
 log = logging.getLogger("hookloop.monitoring")
 
@@ -120,7 +120,8 @@ class Heartbeat:
         """Write the file, and touch the other one; a disk that refuses is noted, and tried again next time."""
         try:
             if self.path is not None:
-                _replace(self.path, json.dumps(asdict(replace(self.read(), outcome=outcome))).encode())
+                content = json.dumps(asdict(replace(self.read(), outcome=outcome))).encode()
+                write_bytes(self.path, content, is_private=False, is_durable=False)
             touched = os.environ.get(TOUCHED_FILE_VARIABLE)
             if touched:
                 Path(touched).touch()
@@ -208,16 +209,3 @@ def _is_sound(read: Mapping[str, Plain]) -> bool:
     is_all_numbers = all(isinstance(read[name], int | float) for name in numbers)
     texts = all(isinstance(read[name], str) for name in ("host", "phase", "event", "hook"))
     return is_all_numbers and texts and isinstance(read["pid"], int) and isinstance(read["clocks"], dict)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file that readers see whole. It is not flushed to the disk: after a power cut nobody beats."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise

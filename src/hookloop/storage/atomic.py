@@ -12,13 +12,14 @@ from typing import Any
 from hookloop.storage.disk import flush_descriptor, flush_folder
 
 
-def write_bytes(path: Path, content: bytes, *, is_private: bool = True) -> None:
+def write_bytes(path: Path, content: bytes, *, is_private: bool = True, is_durable: bool = True) -> None:
     """Write a file: to a temporary one beside it, flushed to the disk, then renamed.
 
     Args:
         path: The file.
         content: What it holds from now on.
         is_private: Only its owner may read it; otherwise whoever the process's mask allows, as with any file.
+        is_durable: Wait until it is on the disk; a file that is soon written again need not survive a power cut.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if is_private:
@@ -29,13 +30,15 @@ def write_bytes(path: Path, content: bytes, *, is_private: bool = True) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            file.flush()
-            flush_descriptor(file.fileno())
+            if is_durable:
+                file.flush()
+                flush_descriptor(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    flush_folder(path.parent)
+    if is_durable:
+        flush_folder(path.parent)
 
 
 def remove_leftovers(path: Path) -> None:
