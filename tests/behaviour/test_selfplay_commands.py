@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
 from hookloop.cli.main import run
+from hookloop.cli.run_folder import RunFolder
+from hookloop.cli.watched_run import WatchedRun
 from tests.browser import running_browser, visiting
 from tests.terminal import Session
 
@@ -63,6 +66,44 @@ def test_a_run_shows_its_board_and_the_moves_go_on(sessions: list[Session], tmp_
     assert session.end() == 130
     assert session.screen.is_cursor_shown
     assert session.screen.unknown == []
+
+
+def test_a_run_is_watched_with_its_board_and_one_that_is_killed_leaves_it_with_its_age(
+    sessions: list[Session], tmp_path: Path
+) -> None:
+    endless = ("total_env_steps=50000000", "game.num_envs=8", "trainer.horizon=64", "network.hidden=[16]")
+    unrated = ("evaluation.schedule=null", "--display", "off")
+    trains = Session("train", "connect4", *endless, *unrated, "--run", "mine", width=80, height=24, cwd=tmp_path)
+    sessions.append(trains)
+    folder = RunFolder(tmp_path / "runs" / "mine")
+    trains.wait_until(folder.game_file.exists)
+    watcher = Session("watch", "mine", "--interval-seconds", "0.2", width=80, height=24, cwd=tmp_path)
+    sessions.append(watcher)
+
+    def moves() -> list[str]:
+        return re.findall(r"\d+ [xo]\d", watcher.screen.text)
+
+    def is_whole() -> bool:
+        return boards_on(watcher.screen.text) == 1 and "an hour" in watcher.screen.text
+
+    watcher.wait_until(lambda: is_whole() and len(moves()) > 1, meanwhile=trains)
+    assert re.search(r"\[[●○]\]", watcher.screen.text), "the last move is marked"
+    assert "ago" not in watcher.screen.text
+    before = moves()
+    watcher.wait_until(lambda: moves() and moves() != before, meanwhile=trains)
+
+    trains.process.kill()
+    trains.process.wait()
+    assert watcher.end() == 0
+
+    assert "gone (its process ended without a word)" in watcher.screen.text
+    assert boards_on(watcher.screen.text) == 1
+    assert watcher.screen.unknown == []
+    view = WatchedRun(folder, wall=lambda: time.time() + 60).view()
+    assert view.game is not None
+    assert view.game.games > 0
+    assert view.game_age_seconds is not None
+    assert 59 < view.game_age_seconds < 120
 
 
 def test_a_person_plays_a_game_to_its_end_in_a_terminal(sessions: list[Session], runs: Path) -> None:

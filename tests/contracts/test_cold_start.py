@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hookloop.boards import Board, GameSnapshot, GameView, snapshot_bytes
 from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.replays import write_replay
 from tests.unit.replays.episodes import episode
@@ -63,12 +64,14 @@ def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> 
 
 
 def test_watching_a_run_does_not_import_torch_or_numpy(tmp_path: Path) -> None:
-    RunFolder(tmp_path / "mine").write_config(RunConfig("cartpole", 0, 1, {}))
-    words = ["watch", "mine", "--once", "--runs-dir", str(tmp_path)]
+    folder = RunFolder(tmp_path / "mine")
+    folder.write_config(RunConfig("connect4", 0, 1, {}, workload="selfplay"))
+    folder.game_file.write_bytes(snapshot_bytes(GameSnapshot(view=GameView(game="go", board=Board()), wall_time=0.0)))
+    words = ["watch", "mine", "--once", "--json", "--runs-dir", str(tmp_path)]
 
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == 0")
 
-    assert not loaded & {"torch", "numpy", "gymnasium"}
+    assert not loaded & {"torch", "numpy", "gymnasium", "pyspiel"}
 
 
 def test_a_replay_is_shown_and_made_a_page_without_torch(tmp_path: Path) -> None:

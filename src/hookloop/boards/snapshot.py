@@ -107,7 +107,7 @@ def plain_as_snapshot(found: Plain) -> GameSnapshot:
     """Return the snapshot that plain data are; SnapshotError if they are none, or one of another version."""
     version = _VERSION.read(found.get("version") if isinstance(found, dict) else None, "its version")  # type: ignore[reportUnknownMemberType]
     if version > SNAPSHOT_VERSION:
-        raise SnapshotError(f"a newer hookloop wrote it (version {version}, this one reads {SNAPSHOT_VERSION}).")
+        raise SnapshotError(f"it is from a newer hookloop (version {version}; this one reads {SNAPSHOT_VERSION}).")
     return _SNAPSHOT.read(found, "")
 
 

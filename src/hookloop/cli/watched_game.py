@@ -39,7 +39,7 @@ class WatchedGame:
         except FileNotFoundError:
             return {"game_fault": f"the run has written no {self._path.name}" + (" yet" if is_on else "")}
         except SnapshotError as error:
-            return {"game_fault": f"{self._path.name} cannot be used: {error}"}
+            return {"game_fault": f"{self._path.name} cannot be shown: {error}"}
         except OSError as error:
             return {"game_fault": f"{self._path.name} cannot be read: {error.strerror}"}
         is_final = snapshot.status != RUNNING and not is_on

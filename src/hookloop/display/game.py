@@ -137,7 +137,9 @@ def summary_line(view: RunView, glyphs: Glyphs) -> Line:
 def extras_line(view: RunView, glyphs: Glyphs) -> Line:
     """Return the length of games, the buffer and the rating, in one line."""
     game, found = view.game, list[Line]()
-    if game is not None and game.buffered is not None:
+    if game is None:
+        return Line()
+    if game.buffered is not None:
         found.append(Line().add("buffer ", LABEL).add(f"{game.buffered[0]}/{game.buffered[1]}", STRONG))
     for name, key in (("moves a game", LENGTH), ("rating", RATING)):
         curve = view.curves.get(key)

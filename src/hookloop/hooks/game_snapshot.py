@@ -84,7 +84,7 @@ class GameSnapshotHook:
         snapshot = GameSnapshot(view=view, wall_time=self._wall(), status=status, env_steps=env_steps)
         try:
             write_bytes(Path(self.path), snapshot_bytes(snapshot), is_private=False, is_durable=False)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # the disk refuses, or a figure is none that JSON has
             self.failures += 1
             if self.failures == 1:
                 log.warning("the game cannot be written for others to see, and is tried again: %s", error)

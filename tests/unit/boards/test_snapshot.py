@@ -166,7 +166,7 @@ def changed(**board: PLAIN) -> PLAIN:
     [
         ({}, "its version should be a whole number from 1"),
         ([], "its version should be a whole number from 1"),
-        ({"version": 2}, r"a newer hookloop wrote it \(version 2, this one reads 1\)"),
+        ({"version": 2}, r"it is from a newer hookloop \(version 2; this one reads 1\)"),
         ({"version": 1}, "it has no view"),
         ({**snapshot_as_plain(ONE), "wall_time": float("nan")}, "wall_time should be a number"),
         ({**snapshot_as_plain(ONE), "env_steps": True}, "env_steps should be a whole number"),
