@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 import time
@@ -104,6 +105,25 @@ def test_a_run_is_watched_with_its_board_and_one_that_is_killed_leaves_it_with_i
     assert view.game.games > 0
     assert view.game_age_seconds is not None
     assert 59 < view.game_age_seconds < 120
+
+
+def test_a_run_that_has_ended_shows_its_last_position_and_how_its_games_ended(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["mine", "--json", "--runs-dir", str(runs / "runs")]
+
+    assert run(["watch", *words]) == 0
+    seen = json.loads(capsys.readouterr().out)
+    assert run(["runs", "show", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert run(["runs", "show", "mine", "--runs-dir", str(runs / "runs")]) == 0
+
+    assert (seen["status"], seen["game"]["age_seconds"], found["game"]["status"]) == ("completed", None, "completed")
+    view = found["game"]["view"]
+    assert {**view, "age_seconds": None} == seen["game"]
+    assert sum(view["tally"].values()) == found["clocks"]["episodes"] > 0
+    won = f"X won {view['tally']['first_wins']}, O won {view['tally']['second_wins']}, "
+    assert f"games     {found['clocks']['episodes']} of tic_tac_toe: {won}" in capsys.readouterr().out
 
 
 def test_a_person_plays_a_game_to_its_end_in_a_terminal(sessions: list[Session], runs: Path) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookloop.boards.snapshot import read_snapshot, snapshot_as_plain
 from hookloop.checkpoints.store import Checkpoint, CheckpointStore
 from hookloop.cli.changes import changes_between
 from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.cli.run_stats import KILLED, NO_STATISTICS, how_it_stands, open_stats
 from hookloop.cli.tags import read_tags
-from hookloop.errors import ConfigError, StatsError, UnknownNameError
+from hookloop.errors import ConfigError, SnapshotError, StatsError, UnknownNameError
 
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader
@@ -41,6 +42,7 @@ def details(folder: RunFolder) -> Details:
         "differs_from_recipe": _differences(config),
         "changed_on_resume": config.changes,
         "checkpoints": _checkpoints(folder),
+        "game": _game(folder),
         **_without_statistics(),
     }
     try:
@@ -156,6 +158,14 @@ def _checkpoints(folder: RunFolder) -> list[Details]:
         for each in found
         if isinstance(each, Checkpoint)
     ] + [{"name": each.name, "kind": f"damaged: {each.fault}"} for each in found if not isinstance(each, Checkpoint)]
+
+
+def _game(folder: RunFolder) -> Details | None:
+    """Return the game as the run wrote it last; None if it plays none, or what is there is no game."""
+    try:
+        return snapshot_as_plain(read_snapshot(folder.game_file))
+    except (OSError, SnapshotError):
+        return None
 
 
 def _next(folder: RunFolder, config: RunConfig, status: str) -> list[str]:

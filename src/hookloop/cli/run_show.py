@@ -49,6 +49,8 @@ def headline(found: Details) -> dict[str, str]:
         at = f"at step {score['best_at_env_steps']}" if _has_envs(found) else f"in epoch {score['best_at_epoch']}"
         best = "" if score["best"] is None else f", best {short(score['best'])} {at}"
         lines["score"] = f"{score['metric']} {short(score['last'])}{best}"
+    if found["game"] is not None:
+        lines["games"] = _games(found["game"]["view"])
     lines["tags"] = " ".join(found["tags"]) or "-"
     lines["size"] = f"{size(found['size_bytes'])} in {found['path']}"
     return lines
@@ -99,6 +101,13 @@ def _trained(found: Details) -> str:
     if not _has_envs(found):
         return f"{others} in {took}"
     return f"{clocks['env_steps']} steps in {took}, {others}, {clocks['episodes']} episodes"
+
+
+def _games(view: Details) -> str:
+    tally, (first, second) = view["tally"], view["seats"]
+    won = f"{first} won {tally.get('first_wins', 0)}, {second} won {tally.get('second_wins', 0)}"
+    rest = f"{tally.get('draws', 0)} draws, {tally.get('cut_off', 0)} cut off"
+    return f"{sum(tally.values())} of {view['game']}: {won}, {rest}"
 
 
 def _show_settings(found: Details) -> None:
