@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hookloop.display import parts
+from hookloop.display.board_note import board_note
 from hookloop.display.canvas import LABEL, STRONG, Canvas, Glyphs, Line, joined, progress_bar
 from hookloop.display.figures import share
-from hookloop.display.game import board_note, compact_board, extras_line, is_shown_with_game, latest_moves, summary_line
+from hookloop.display.game import compact_board, extras_line, is_shown_with_game, latest_moves, summary_line
 from hookloop.display.view import RunView
 
 MOST_LINES = 15

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from rich.style import Style
 
 from hookloop.boards import Board, GameView, Move, draw_board
+from hookloop.display.board_note import board_note
 from hookloop.display.canvas import (
     ASCII,
     ATTENTION,
@@ -21,7 +22,7 @@ from hookloop.display.canvas import (
     joined,
     share_bar,
 )
-from hookloop.display.figures import count, duration, number, rate, share
+from hookloop.display.figures import count, number, rate, share
 from hookloop.display.sparkline import sparkline
 from hookloop.display.view import Curve, RunView
 
@@ -39,22 +40,11 @@ _STYLES: dict[str, Style] = {
 _NAME_WIDTH = 14
 _FIGURES_WIDTH = 46
 _GAP = "   "
-_OLD_SECONDS = 5.0
 
 
 def is_shown_with_game(name: str) -> bool:
     """Tell whether a metric is one that stands beside the board."""
     return name in (LENGTH, RATING) or name.startswith(_RATES)
-
-
-def board_note(view: RunView) -> Line:
-    """Return what is to be said of the board besides itself: that there is none, or how old it is."""
-    if view.game_fault:
-        return Line().add(f"no board: {view.game_fault}", ATTENTION)
-    age = view.game_age_seconds
-    if view.game is None or age is None or age < _OLD_SECONDS:
-        return Line()
-    return Line().add(f"board of {f'{age:.0f} s' if age < 60 else duration(age)} ago", ATTENTION)
 
 
 def board_lines(board: Board, seats: tuple[str, str], glyphs: Glyphs) -> list[Line]:
@@ -102,7 +92,6 @@ def compact_board(view: RunView, width: int, most_lines: int, glyphs: Glyphs) ->
 def figure_lines(view: RunView, game: GameView, width: int, glyphs: Glyphs) -> list[Line]:
     """Return how games ended, with their trends, how long they are, how full the buffer is, and the rating."""
     lines = [Line().add(game.game, TITLE).add(glyphs.dot, LABEL).extend(_ended(view, game))]
-    lines += [note] if (note := board_note(view)).width else []
     letters = max(width - _NAME_WIDTH - 18, 0)
     for outcome, name in zip(_OUTCOMES, _outcome_names(game), strict=True):
         ended = game.tally.get(outcome, 0)
@@ -118,6 +107,8 @@ def figure_lines(view: RunView, game: GameView, width: int, glyphs: Glyphs) -> l
         filled, size = game.buffered
         line = _named("buffer").add(f"{count(filled)}/{count(size)}".rjust(9)).add(" " * 9)
         lines.append(line.extend(share_bar(filled / max(size, 1), letters, glyphs)))
+    if (note := board_note(view)).width:
+        lines.insert(1, note)
     return [line.fit(width, glyphs) for line in lines]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from hookloop.display import parts
+from hookloop.display.board_note import board_note
 from hookloop.display.canvas import FRAME, LABEL, STRONG, UNICODE, Canvas, Glyphs, Line, progress_bar
 from hookloop.display.compact import compact
-from hookloop.display.game import board_note, game_rows, is_shown_with_game
+from hookloop.display.game import game_rows, is_shown_with_game
 from hookloop.display.view import RunView
 
 LEAST_WIDTH = 98

@@ -91,6 +91,20 @@ def test_a_board_that_is_too_high_for_a_panel_leaves_the_figures() -> None:
     assert "+" * 40 in draw(large, 118, 60).text
 
 
+@pytest.mark.parametrize(("width", "height"), [(138, 40), (118, 25), (78, 24), (60, 12)])
+def test_an_old_board_has_its_age_beside_it_and_a_missing_one_its_reason(width: int, height: int) -> None:
+    old = draw(replace(VIEW, game_age_seconds=14.2), width, height).text
+    fault = draw(replace(VIEW, game=None, game_fault="nobody has written it \x1b[2J"), width, height).text
+
+    assert "board of 14 s ago" in old
+    assert "no board: nobody has written it ?[2J" in fault
+    assert "ago" not in draw(replace(VIEW, game_age_seconds=4.9), width, height).text
+
+
+def test_a_run_that_plays_no_game_has_no_moves_of_games() -> None:
+    assert "moves a game" not in draw(replace(VIEW, game=None), 78, 24).text
+
+
 def test_the_line_has_the_figures_and_no_board() -> None:
     line = plain_line(VIEW)
 
