@@ -2,6 +2,8 @@
 
 from hookloop.boards.board import EMPTY, Board, GameView, Hand, Move, Square
 from hookloop.boards.drawing import Ink, board_text, draw_board
+from hookloop.boards.facts import Material, MoveFacts, king_moves, material, move_facts, worth
+from hookloop.boards.kinds import Kind, kind_of
 from hookloop.boards.marking import marked
 from hookloop.boards.names import seat_names
 from hookloop.boards.reading import read_board
@@ -14,14 +16,22 @@ __all__ = [
     "GameView",
     "Hand",
     "Ink",
+    "Kind",
+    "Material",
     "Move",
+    "MoveFacts",
     "Square",
     "board_text",
     "draw_board",
+    "kind_of",
+    "king_moves",
     "marked",
+    "material",
+    "move_facts",
     "read_board",
     "read_snapshot",
     "seat_names",
     "snapshot_bytes",
     "view_as_plain",
+    "worth",
 ]

@@ -71,6 +71,22 @@ class GameView:
     """Games by how they ended: ``first_wins``, ``second_wins``, ``draws``, ``cut_off``."""
     buffered: tuple[int, int] | None = None
     """How many steps of the next update are there, and how many it takes."""
+    material: tuple[float, float] | None = None
+    """What the players have, in hand included: worth in pawns, or stones; None where it means nothing."""
+    is_check: bool | None = None
+    """Whether who is to move is in check; None in games without it."""
+    king_moves: int | None = None
+    """How many of the legal moves are those of the king of who is to move."""
+    quiet_moves: int | None = None
+    """Moves since something was taken last; None in games in which nothing is."""
+    recent: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The latest games by how they ended, as in ``tally``."""
+    statistics: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Figures of games that were looked at, by name; only what the game has."""
+    hot_squares: tuple[tuple[str, int], ...] = ()
+    """Where moves led most often, and how often."""
+    opening: tuple[str, ...] = ()
+    """The moves that most games began with."""
 
     @property
     def games(self) -> int:

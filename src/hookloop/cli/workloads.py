@@ -175,10 +175,10 @@ def _supervised_in_words(result: Live, monitor: str) -> str:
 
 
 def _selfplay_hooks(settings: SelfPlayConfig, folder: RunFolder) -> list[object]:
-    from hookloop.hooks import GameReplayHook, GameSnapshotHook, LeagueHook
+    from hookloop.hooks import GameReplayHook, GameSnapshotHook, GameStatisticsHook, LeagueHook
     from hookloop.selfplay import League
 
-    hooks: list[object] = [GameSnapshotHook(folder.game_file)]
+    hooks: list[object] = [GameStatisticsHook(), GameSnapshotHook(folder.game_file)]
     kept, rated, game = settings.replays, settings.evaluation, settings.game
     if kept.schedule is not None:
         hooks.append(GameReplayHook(folder.replays, kept.schedule, kept.keep))

@@ -16,6 +16,7 @@ from hookloop.hooks.figures import FiguresHook
 from hookloop.hooks.from_file import load_hooks
 from hookloop.hooks.game_replays import GameReplayHook
 from hookloop.hooks.game_snapshot import GameSnapshotHook
+from hookloop.hooks.game_statistics import GameStatisticsHook
 from hookloop.hooks.goal import GoalHook
 from hookloop.hooks.gradient_stats import GradientStatsHook
 from hookloop.hooks.health_monitor import HealthMonitorHook
@@ -50,6 +51,7 @@ __all__ = [
     "FiguresHook",
     "GameReplayHook",
     "GameSnapshotHook",
+    "GameStatisticsHook",
     "GoalHook",
     "GradientStatsHook",
     "HealthMonitorHook",

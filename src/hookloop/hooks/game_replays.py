@@ -56,8 +56,7 @@ class GameReplayHook:
         if games is None or games.last_ended is None or games.last_ended is self._kept:
             return
         self._kept = games.last_ended
-        state, outcome = games.last_ended
-        about, arrays = record_game(state, outcome, Thinker(games.game, trainer.policy))
+        about, arrays = record_game(games.last_ended, Thinker(games.game, trainer.policy))
         about |= {clock: ctx.readings[clock] for clock in CLOCKS if clock in ctx.readings}
         self._open().save((int(ctx.readings["env_steps"]), "training", "game"), Replay(about, arrays))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,16 @@ from hookloop.rl.specs import Array, ArraySpec, DiscreteActions, ObservationSpec
 from hookloop.selfplay.library import State, load_game
 from hookloop.selfplay.observing import Observer
 from hookloop.selfplay.tally import Outcome, Tally, as_numbers, outcome_of
+
+
+class EndedGame(NamedTuple):
+    """A game that has ended."""
+
+    state: State
+    """Its last position, and all moves."""
+    outcome: Outcome
+    played: int
+    """How many of its moves are the players'; those before them were drawn, as ``opening_moves`` says."""
 
 
 class GameEnvs(EnvArrays):
@@ -63,8 +73,8 @@ class GameEnvs(EnvArrays):
         self.tally = Tally()
         self.states: list[State] = [self.game.new_initial_state() for _ in range(num_envs)]
         """The positions, as OpenSpiel has them: for looking at, not for moving."""
-        self.last_ended: tuple[State, Outcome] | None = None
-        """The game that ended last, and how; for looking at, and not saved."""
+        self.last_ended: EndedGame | None = None
+        """The game that ended last; for looking at, and not saved."""
         self._rows = np.arange(num_envs)
         self._first_places = self._rows * self.num_moves
         self._mover_rewards = np.zeros(num_envs, dtype=np.float32)
@@ -166,7 +176,7 @@ class GameEnvs(EnvArrays):
         outcome = outcome_of(first_return, is_cut_off=is_cut_off)
         self.tally.add(outcome)
         self._end_infos[row] = as_numbers(outcome)
-        self.last_ended = state, outcome
+        self.last_ended = EndedGame(state, outcome, int(self.episode_lengths[row]) + 1)
         return self._begin(row)
 
     def _show(self, row: int, state: State) -> Sequence[int]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from hookloop.boards import seat_names
 from hookloop.rl.specs import Array
+from hookloop.selfplay.games import EndedGame
 from hookloop.selfplay.library import State
-from hookloop.selfplay.tally import Outcome
 from hookloop.selfplay.thinking import Thinker
 from hookloop.selfplay.watching import GameRecord
 
@@ -19,18 +19,17 @@ MOST_CHOICES = 16
 """Games with more moves are recorded without the probability of each."""
 
 
-def record_game(state: State, outcome: Outcome, thinker: Thinker) -> tuple[dict[str, Any], dict[str, Array]]:
+def record_game(ended: EndedGame, thinker: Thinker) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return what a replay says of a game, and its arrays, one row for each move.
 
     ``boards`` are the positions after the moves, as the library writes them. Rewards and values are those of the
     first seat.
 
     Args:
-        state: The last position of the game.
-        outcome: How it ended.
+        ended: The game.
         thinker: What it is thought over with, as it is now.
     """
-    game, history = thinker.game, state.history()
+    game, history = thinker.game, ended.state.history()
     record = GameRecord(game)
     begins = record.text
     before: list[State] = []
@@ -41,7 +40,7 @@ def record_game(state: State, outcome: Outcome, thinker: Thinker) -> tuple[dict[
         boards.append(record.text)
     seats = np.array([move.seat for move in record.moves], np.int8)
     thoughts = thinker.think(before)
-    returned = 0.0 if outcome == "cut_off" else float(state.returns()[0])
+    returned = 0.0 if ended.outcome == "cut_off" else float(ended.state.returns()[0])
     arrays = {
         "rewards": np.zeros(len(history), np.float32),
         "actions": np.array(history, np.int32),
@@ -64,7 +63,7 @@ def record_game(state: State, outcome: Outcome, thinker: Thinker) -> tuple[dict[
     first, second = seat_names(record.name)
     about: dict[str, Any] = {
         "kind": KIND, "game": record.name, "environment": str(game), "first": first, "second": second,
-        "begins": begins, "return": returned, "length": len(history), "end": outcome,
+        "begins": begins, "return": returned, "length": len(history), "end": ended.outcome,
     }  # fmt: skip
     return about, arrays
 

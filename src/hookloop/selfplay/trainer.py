@@ -14,6 +14,7 @@ from hookloop.selfplay.collecting import GameCollector, GameLearner, GameVtraceL
 from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.past_versions import PastVersions
 from hookloop.selfplay.slots import GameSlotCollector
+from hookloop.selfplay.statistics import GameSummary
 from hookloop.selfplay.tally import Tally
 from hookloop.selfplay.watching import GameWatch
 
@@ -26,6 +27,8 @@ class SelfPlayTrainer(Trainer):
     workload_type: ClassVar[type[RLWorkload]] = SelfPlayWorkload
     slot_collector_type: ClassVar[type[SlotCollector]] = GameSlotCollector
     async_learner_type: ClassVar[type[Learner]] = GameVtraceLearner
+    summary: GameSummary | None = None
+    """What is known of games that have ended, for who looks at a game; ``GameStatisticsHook`` leaves it here."""
 
     @property
     def games(self) -> GameEnvs:
@@ -39,7 +42,7 @@ class SelfPlayTrainer(Trainer):
 
     def watch_game(self) -> GameWatch:
         """Return what shows a game of this run whenever somebody looks, from any thread."""
-        return GameWatch(self.games, self.experience)
+        return GameWatch(self.games, self.experience, summary=lambda: self.summary)
 
     @property
     def opponents(self) -> PastVersions | None:

@@ -12,6 +12,7 @@ import torch
 from hookloop.boards import Move
 from hookloop.errors import CheckpointError
 from hookloop.selfplay import GameConfig, GameEnvs, NetworkConfig, NetworkPlayer, SelfPlayConfig, build_trainer
+from hookloop.selfplay.games import EndedGame
 from hookloop.selfplay.recording import record_game
 from hookloop.selfplay.thinking import Thinker, load_thinker
 from hookloop.selfplay.watching import GameRecord, GameWatch
@@ -81,7 +82,7 @@ def test_who_looks_and_thinks_changes_nothing() -> None:
             if looks:
                 watch.look()
                 assert trainer.games.last_ended is not None
-                record_game(*trainer.games.last_ended, Thinker(trainer.games.game, trainer.policy))
+                record_game(trainer.games.last_ended, Thinker(trainer.games.game, trainer.policy))
         return trainer.workload.state_dict()
 
     assert is_same(trained(looks=True), trained(looks=False))
@@ -126,7 +127,7 @@ def test_a_recorded_game_has_a_row_for_each_move_and_speaks_for_the_first_seat()
     record = GameRecord(trainer.games.game)
     record.follow([0, 1, 0, 1, 0, 1, 2, 1])  # the second seat wins
 
-    about, arrays = record_game(record.state, "second_win", Thinker(record.game, trainer.policy))
+    about, arrays = record_game(EndedGame(record.state, "second_win", len(record.history)), Thinker(record.game, trainer.policy))
 
     assert (about["kind"], about["game"], about["end"], about["length"]) == ("game", "connect_four", "second_win", 8)
     assert arrays["rewards"].tolist() == [0.0] * 7 + [-1.0]
