@@ -181,7 +181,7 @@ def _selfplay_hooks(settings: SelfPlayConfig, folder: RunFolder) -> list[object]
     hooks: list[object] = [GameStatisticsHook(), GameSnapshotHook(folder.game_file)]
     kept, rated, game = settings.replays, settings.evaluation, settings.game
     if kept.schedule is not None:
-        hooks.append(GameReplayHook(folder.replays, kept.schedule, kept.keep))
+        hooks.append(GameReplayHook(folder.replays, kept.schedule, kept.keep, matches=kept.matches))
     if rated.schedule is not None:
         league = League(game.name, max_moves=game.max_moves, **rated.model_dump(exclude={"schedule"}))
         hooks.append(LeagueHook(league, rated.schedule))

@@ -7,6 +7,7 @@ from hookloop.display.board_note import board_note
 from hookloop.display.canvas import LABEL, STRONG, Canvas, Glyphs, Line, joined, progress_bar
 from hookloop.display.figures import share
 from hookloop.display.game import compact_board, extras_line, is_shown_with_game, latest_moves, summary_line
+from hookloop.display.game_statistics import statistics_line
 from hookloop.display.view import RunView
 
 MOST_LINES = 15
@@ -35,6 +36,7 @@ def _rows(view: RunView, width: int, glyphs: Glyphs, *, has_board: bool) -> list
         (1, board_note(view)),
         (2, summary_line(view, glyphs)),
         (3, extras_line(view, glyphs)),
+        (4, Line() if view.game is None else statistics_line(view.game, glyphs)),
         (3, Line() if has_board else latest_moves(view, width)),
     ]
     curves = view.ordered_curves

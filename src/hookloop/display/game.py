@@ -23,12 +23,12 @@ from hookloop.display.canvas import (
     share_bar,
 )
 from hookloop.display.figures import count, number, rate, share
+from hookloop.display.game_statistics import NAME_WIDTH, OUTCOMES, position_line, recent_line, statistics_lines
 from hookloop.display.sparkline import sparkline
 from hookloop.display.view import Curve, RunView
 
 LENGTH, RATING = "episode/length", "eval/rating"
 _RATES = "game/"
-_OUTCOMES = ("first_wins", "second_wins", "draws", "cut_off")
 _STYLES: dict[str, Style] = {
     "first": Style.parse("bold bright_yellow"),
     "second": Style.parse("bold bright_cyan"),
@@ -37,9 +37,10 @@ _STYLES: dict[str, Style] = {
     "label": LABEL,
     "text": PLAIN,
 }
-_NAME_WIDTH = 14
 _FIGURES_WIDTH = 46
 _GAP = "   "
+_LINES_BELOW = 6
+"""What a panel has besides a game, if it has room: some metrics, and where the time goes."""
 
 
 def is_shown_with_game(name: str) -> bool:
@@ -67,7 +68,11 @@ def game_rows(view: RunView, width: int, most_lines: int, glyphs: Glyphs) -> lis
     board_width = max((line.width for line in board), default=0)
     if len(board) > most_lines or board_width + len(_GAP) + _FIGURES_WIDTH > width:  # half a board is none
         board, board_width = [], 0
-    figures = figure_lines(view, game, min(_FIGURES_WIDTH, width), glyphs)
+    figures_width = min(_FIGURES_WIDTH, width)
+    figures = figure_lines(view, game, figures_width, glyphs)
+    left_over = max(len(board), most_lines - _LINES_BELOW) - len(figures)
+    figures += statistics_lines(game, figures_width, glyphs)[: max(left_over, 0)]
+    figures = [line.fit(figures_width, glyphs) for line in figures]
     columns = [(board, board_width)] if board else []
     columns.append((figures, _FIGURES_WIDTH))
     left = width - sum(taken + len(_GAP) for _, taken in columns)
@@ -90,14 +95,18 @@ def compact_board(view: RunView, width: int, most_lines: int, glyphs: Glyphs) ->
 
 
 def figure_lines(view: RunView, game: GameView, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return how games ended, with their trends, how long they are, how full the buffer is, and the rating."""
-    lines = [Line().add(game.game, TITLE).add(glyphs.dot, LABEL).extend(_ended(view, game))]
-    letters = max(width - _NAME_WIDTH - 18, 0)
-    for outcome, name in zip(_OUTCOMES, _outcome_names(game), strict=True):
+    """Return how the game stands and how games ended, with trends, how long they are, the rating and the buffer."""
+    lines = [
+        Line().add(game.game, TITLE).add(glyphs.dot, LABEL).extend(_ended(view, game)),
+        position_line(game, glyphs),
+    ]
+    letters = max(width - NAME_WIDTH - 18, 0)
+    for outcome, name in zip(OUTCOMES, _outcome_names(game), strict=True):
         ended = game.tally.get(outcome, 0)
         line = _named(name).add(count(ended).rjust(9), STRONG)
         line.add(share(ended / game.games).rjust(8) if game.games else "-".rjust(8)).add(" ")
         lines.append(line.extend(_trend(view.curves.get(_RATES + outcome), letters, glyphs)))
+    lines.append(recent_line(game))
     for name, key in (("moves a game", LENGTH), ("rating", RATING)):
         curve = view.curves.get(key)
         if curve is not None:
@@ -107,9 +116,8 @@ def figure_lines(view: RunView, game: GameView, width: int, glyphs: Glyphs) -> l
         filled, size = game.buffered
         line = _named("buffer").add(f"{count(filled)}/{count(size)}".rjust(9)).add(" " * 9)
         lines.append(line.extend(share_bar(filled / max(size, 1), letters, glyphs)))
-    if (note := board_note(view)).width:
-        lines.insert(1, note)
-    return [line.fit(width, glyphs) for line in lines]
+    lines.insert(1, board_note(view))
+    return [line for line in lines if line.width]
 
 
 def summary_line(view: RunView, glyphs: Glyphs) -> Line:
@@ -118,7 +126,7 @@ def summary_line(view: RunView, glyphs: Glyphs) -> Line:
     if game is None:
         return Line()
     found = [Line().add(f"{game.game} ", TITLE).extend(_ended(view, game))]
-    for outcome, name in zip(_OUTCOMES, _outcome_names(game), strict=True):
+    for outcome, name in zip(OUTCOMES, _outcome_names(game), strict=True):
         ended = game.tally.get(outcome, 0)
         if ended:
             found.append(Line().add(f"{name} ", LABEL).add(share(ended / game.games), STRONG))
@@ -190,7 +198,7 @@ def _outcome_names(game: GameView) -> tuple[str, ...]:
 
 
 def _named(name: str) -> Line:
-    return Line().add(name.ljust(_NAME_WIDTH), LABEL)
+    return Line().add(name.ljust(NAME_WIDTH), LABEL)
 
 
 def _trend(curve: Curve | None, letters: int, glyphs: Glyphs) -> Line:

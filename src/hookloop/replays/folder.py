@@ -50,19 +50,23 @@ class ReplayFolder:
         path: The folder; made when the first one is kept.
         keep: How many; older ones are deleted.
         most_bytes: The largest file that is written.
+        among: Keep so many of those that have this word after the number in their names, and leave the others alone.
     """
 
-    def __init__(self, path: Path, *, keep: int = 100, most_bytes: int = MOST_FILE_BYTES) -> None:
+    def __init__(
+        self, path: Path, *, keep: int = 100, most_bytes: int = MOST_FILE_BYTES, among: str | None = None
+    ) -> None:
         if keep < 1:
             raise ReplayError(f"A folder of replays keeps at least 1, got keep={keep}.")
         self.path, self._keep, self._most_bytes = path, keep, most_bytes
+        self._among = "*" if among is None else f"*-{_plain(among)}-*"
 
     def save(self, parts: Sequence[object], replay: Replay) -> Path:
         """Write a replay under a name made of these parts, whole numbers first, and return where it is."""
         name = "-".join(f"{part:012d}" if isinstance(part, int) else _plain(str(part)) for part in parts)
         path = self.path / f"{name}{SUFFIX}"
         write_replay(path, replay, most_bytes=self._most_bytes)
-        for old in self._files()[: -self._keep]:
+        for old in self._files(self._among)[: -self._keep]:
             if old != path:
                 old.unlink(missing_ok=True)
         return path
@@ -108,8 +112,8 @@ class ReplayFolder:
         choose = max if selector == "best" else min
         return choose(reversed(scored), key=lambda kept: kept.return_ or 0.0).path
 
-    def _files(self) -> list[Path]:
-        return sorted(file for file in self.path.glob(f"*{SUFFIX}") if not file.name.startswith("."))
+    def _files(self, pattern: str = "*") -> list[Path]:
+        return sorted(file for file in self.path.glob(f"{pattern}{SUFFIX}") if not file.name.startswith("."))
 
 
 def _plain(part: str) -> str:

@@ -81,6 +81,9 @@ class GameReplayConfig(Settings):
         default="every 60 seconds", description="When the game that ended last is kept, and at the end; null: never"
     )
     keep: int = Field(default=20, ge=1, description="The newest to keep")
+    matches: bool = Field(
+        default=True, description="Keep the last game of each match of an evaluation, too, and as many of those"
+    )
 
 
 class SelfPlayConfig(RolloutSettings):

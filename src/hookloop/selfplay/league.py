@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from hookloop.core import derive_seed
 from hookloop.errors import ConfigError
 from hookloop.rl.policies import Policy
+from hookloop.selfplay.games import EndedGame
 from hookloop.selfplay.match import play_match
 from hookloop.selfplay.players import NetworkPlayer, make_opponent
 from hookloop.selfplay.pool import OpponentPool, Version
@@ -51,6 +52,10 @@ class Round:
     promotion: Promotion | None
     champion_before: str | None = None
     """The version that was champion when the round was played."""
+    last_games: Mapping[str, tuple[EndedGame, int]] = field(
+        default_factory=dict[str, tuple[EndedGame, int]], compare=False
+    )
+    """The game that ended last in each match, by opponent, and the seat that the version had in it."""
 
     @property
     def rating(self) -> Rating:
@@ -117,9 +122,10 @@ class League:
         """
         version, seed = f"epoch-{epochs}", derive_seed(seed, "league", epochs)
         candidate = copy.deepcopy(policy).eval()
-        scores = {name: self._against_fixed(candidate, name, seed) for name in self.opponents}
+        last: dict[str, tuple[EndedGame, int]] = {}
+        scores = {name: self._against_fixed(candidate, name, seed, last) for name in self.opponents}
         for past in self._past_opponents(version, seed):
-            scores[past.name] = self._against_version(candidate, past, seed)
+            scores[past.name] = self._against_version(candidate, past, seed, last)
         self.results |= {(version, name): score for name, score in scores.items()}
         ratings = fit_ratings(self.results, anchor=self.anchor)
         before = None if self.pool.champion is None else self.pool.champion.name
@@ -130,7 +136,7 @@ class League:
             self.promotions.append(promotion)
         assert self.pool.champion is not None
         champion_now = self.pool.champion.name
-        return Round(version, scores, ratings, self._games(), self.opponents, champion_now, promotion, before)
+        return Round(version, scores, ratings, self._games(), self.opponents, champion_now, promotion, before, last)
 
     def state_dict(self) -> dict[str, Plain]:
         """Return everything that ratings and promotions rest on."""
@@ -164,11 +170,19 @@ class League:
             found.append(others[int(torch.randint(len(others), (), generator=generator))])
         return [each for each in found if each.name != version]
 
-    def _against_fixed(self, candidate: Policy, name: str, seed: int) -> Score:
-        opponent = make_opponent(name, derive_seed(seed, name))
-        return play_match(self.game, NetworkPlayer(candidate), opponent, games=self.games, max_moves=self.max_moves)
+    def _against_fixed(self, candidate: Policy, name: str, seed: int, last: dict[str, tuple[EndedGame, int]]) -> Score:
+        return play_match(
+            self.game,
+            NetworkPlayer(candidate),
+            make_opponent(name, derive_seed(seed, name)),
+            games=self.games,
+            max_moves=self.max_moves,
+            show=lambda *game: last.update({name: game}),
+        )
 
-    def _against_version(self, candidate: Policy, past: Version, seed: int) -> Score:
+    def _against_version(
+        self, candidate: Policy, past: Version, seed: int, last: dict[str, tuple[EndedGame, int]]
+    ) -> Score:
         opponent = copy.deepcopy(candidate)
         opponent.load_state_dict(dict(past.weights))
         return play_match(
@@ -179,6 +193,7 @@ class League:
             max_moves=self.max_moves,
             opening_moves=self.opening_moves,
             seed=derive_seed(seed, "openings", past.name),
+            show=lambda *game: last.update({past.name: game}),
         )
 
     def _promotion(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hookloop.errors import ConfigError
 from hookloop.rl.specs import Array
-from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.games import EndedGame, GameEnvs
 from hookloop.selfplay.players import Player
 from hookloop.selfplay.ratings import Score
+from hookloop.selfplay.tally import outcome_of
 
 
 def play_match(
@@ -20,6 +23,7 @@ def play_match(
     max_moves: int | None = None,
     opening_moves: int = 0,
     seed: int = 0,
+    show: Callable[[EndedGame, int], None] | None = None,
 ) -> Score:
     """Play a match and return how the first of the players did; a game that is cut off is half a point for each.
 
@@ -34,6 +38,7 @@ def play_match(
         max_moves: A game is cut off after so many moves.
         opening_moves: How many moves at random each pair of games begins with.
         seed: The root of those moves.
+        show: Called with each game of the match as it ends, and the seat that the player had in it.
     """
     if games < 2 or games % 2:
         raise ConfigError(f"A match has an even number of games, so that both seats are shared evenly, got {games}.")
@@ -49,12 +54,18 @@ def play_match(
             moves = _opening_moves(envs, opening)
         else:
             moves = _chosen_moves(envs, player, opponent, is_running, envs.seats == own_seats)
+        states = envs.states.copy()  # those that end are replaced by new ones
         envs.step(moves)
         moves_made += 1
         for ended in envs.finished:
-            if is_running[ended.env_index]:
-                is_running[ended.env_index] = False
-                returns[ended.env_index] = ended.return_
+            row = ended.env_index
+            if is_running[row]:
+                is_running[row] = False
+                returns[row] = ended.return_
+                if show is not None:
+                    outcome = outcome_of(ended.return_, is_cut_off=bool(envs.truncated[row]))
+                    played = max(ended.length - opening_moves, 0)
+                    show(EndedGame(states[row], outcome, played), int(own_seats[row]))
     own_returns = np.where(own_seats == 0, returns, -returns)
     wins, losses = int(np.count_nonzero(own_returns > 0)), int(np.count_nonzero(own_returns < 0))
     return Score(wins, games - wins - losses, losses)

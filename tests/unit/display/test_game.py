@@ -34,12 +34,26 @@ VIEW = RunView(
 )  # fmt: skip
 
 
+TOLD = replace(
+    GAME, material=(63.0, 60.0), is_check=True, king_moves=2, quiet_moves=12,
+    recent={"first_wins": 60, "second_wins": 30, "draws": 10, "cut_off": 0},
+    statistics={
+        "looked_at": 12.0, "first_captures": 21.5, "second_captures": 21.3, "first_drops": 20.3, "second_drops": 19.2,
+        "first_checks": 6.25, "second_checks": 4.3, "first_promotions": 6.7, "second_promotions": 106.3,
+        "first_king_moves": 3.7, "best_capture": 10.5, "longest_quiet": 27.7, "lead": -6.3, "opening_share": 0.25,
+    },
+    hot_squares=(("5e", 40), ("4d", 31)), opening=("7g7f", "3c3d", "2g2f"),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("width", "height"), [(138, 40), (118, 25), (78, 24), (118, 24), (60, 12), (40, 10), (20, 4), (1, 1)]
 )
 @pytest.mark.parametrize("glyphs", ["unicode", "ascii"])
-def test_it_fits_whatever_the_terminal(width: int, height: int, glyphs: str) -> None:
-    canvas = draw(VIEW, width, height, ASCII) if glyphs == "ascii" else draw(VIEW, width, height)
+@pytest.mark.parametrize("game", [GAME, TOLD], ids=["plain", "told"])
+def test_it_fits_whatever_the_terminal(width: int, height: int, glyphs: str, game: GameView) -> None:
+    view = replace(VIEW, game=game)
+    canvas = draw(view, width, height, ASCII) if glyphs == "ascii" else draw(view, width, height)
 
     assert len(canvas.lines) <= max(height - 1, 1)
     assert all(cell_len(line.text) <= width for line in canvas.lines)
@@ -59,6 +73,47 @@ def test_a_panel_shows_board_moves_outcomes_length_buffer_and_rating(width: int,
     for name, count, share in (("Sente wins", 48, "48 %"), ("Gote wins", 43, "43 %"), ("draws", 4, "4.0 %")):
         assert f"{name:<14}{count:>9}{share:>8}" in seen
     assert "game/first_wins" not in seen  # its curve stands beside the board
+
+
+def test_a_large_panel_shows_all_statistics_beside_the_board() -> None:
+    seen = draw(replace(VIEW, game=TOLD), 138, 40).text
+
+    for words in (
+        "check · material 63 : 60 · quiet 12 · king 2",
+        "last 100          60 %    30 %    10 %   0.0 %",
+        "captures   21.5 : 21.3  drops      20.3 : 19.2",
+        "checks       6.2 : 4.3  promotions 6.7 : 106.3",
+        "king moves     3.7 : -  best taken        10.5",
+        "most quiet        27.7  final lead        -6.3",
+        "opening       7g7f  3c3d  2g2f 25 %",
+        "hot squares   5e 4d · of 12 games",
+    ):
+        assert words in seen
+
+
+def test_a_smaller_panel_shows_what_matters_most_and_the_metrics_stay() -> None:
+    seen = draw(replace(VIEW, game=TOLD), 118, 25).text
+
+    for words in ("check · material 63 : 60", "last 100", "captures   21.5 : 21.3", "opening", "losses/ppo/value"):
+        assert words in seen
+    assert "final lead" not in seen
+
+
+def test_the_compact_form_has_them_in_one_line() -> None:
+    lines = draw(replace(VIEW, game=TOLD), 110, 24).text.splitlines()
+
+    found = (
+        "check · material 63 : 60 · quiet 12 · king 2 · captures 21.5 : 21.3 · opening 7g7f  3c3d  2g2f 25 % · hot 5e"
+    )
+    assert found in [line.strip() for line in lines]
+    assert sum("captures" in line for line in lines) == 1
+
+
+def test_what_a_game_does_not_have_is_not_shown() -> None:
+    seen = draw(VIEW, 138, 40).text
+
+    for words in ("material", "check ", "quiet", "captures", "opening", "hot squares", "last "):
+        assert words not in seen
 
 
 def test_a_small_terminal_shows_the_whole_board_and_the_rest_in_few_lines() -> None:

@@ -10,10 +10,10 @@ pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not inst
 
 from hookloop import HookManager, TrainingLoop
 from hookloop.errors import RegistrationError
-from hookloop.hooks import GameReplayHook
+from hookloop.hooks import GameReplayHook, LeagueHook
 from hookloop.replays import ReplayFolder, read_replay
 from hookloop.rl.config import TrainerConfig
-from hookloop.selfplay import GameConfig, NetworkConfig, SelfPlayConfig, SelfPlayTrainer, build_trainer
+from hookloop.selfplay import GameConfig, League, NetworkConfig, SelfPlayConfig, SelfPlayTrainer, build_trainer
 from hookloop.testing import ToyWorkload
 from tests.saving import is_same
 
@@ -53,6 +53,43 @@ def test_training_goes_the_same_way_with_and_without_them(tmp_path: Path) -> Non
     one, other = trained(GameReplayHook(tmp_path, "every 1 epochs")), trained()
 
     assert is_same(one.workload.state_dict(), other.workload.state_dict())
+
+
+def league() -> LeagueHook:
+    return LeagueHook(League("tic_tac_toe", games=4, opponents=("random", "greedy")), "every 3 epochs")
+
+
+def test_the_last_game_of_each_match_is_kept_beside_those_of_training(tmp_path: Path) -> None:
+    trained(league(), GameReplayHook(tmp_path, "every 2 epochs", keep=3))
+
+    kept = ReplayFolder(tmp_path).all()
+
+    matches = [each for each in kept if each.about.get("opponent")]
+    assert [each.name for each in matches] == [
+        f"{6 * EPOCH:012d}-match-{who}" for who in ("epoch-3", "greedy", "random")
+    ]
+    assert [each.about["env_steps"] for each in kept if each not in matches] == [2 * EPOCH, 4 * EPOCH, 6 * EPOCH]
+    for each in matches:
+        about = read_replay(each.path).about
+        assert {about["first"], about["second"]} in (
+            {"X (epoch-6)", f"O ({about['opponent']})"}, {f"X ({about['opponent']})", "O (epoch-6)"},
+        )  # fmt: skip
+        assert about["player"] == "epoch-6"
+        assert about["end"] in ("first_win", "second_win", "draw")
+
+
+def test_matches_are_left_out_if_they_are_not_wanted(tmp_path: Path) -> None:
+    trained(league(), GameReplayHook(tmp_path, "every 3 epochs", matches=False))
+
+    assert len(ReplayFolder(tmp_path).all()) == 2
+
+
+def test_a_league_goes_the_same_way_whether_its_games_are_kept_or_not(tmp_path: Path) -> None:
+    kept, plain = league(), league()
+    one, other = trained(kept, GameReplayHook(tmp_path, "every 1 epochs")), trained(plain)
+
+    assert is_same(one.workload.state_dict(), other.workload.state_dict())
+    assert is_same(kept.state_dict(), plain.state_dict())
 
 
 def test_a_disk_that_fails_ends_the_keeping_and_not_the_run(tmp_path: Path) -> None:

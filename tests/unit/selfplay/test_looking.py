@@ -13,6 +13,7 @@ from hookloop.boards import Move
 from hookloop.errors import CheckpointError
 from hookloop.selfplay import GameConfig, GameEnvs, NetworkConfig, NetworkPlayer, SelfPlayConfig, build_trainer
 from hookloop.selfplay.games import EndedGame
+from hookloop.selfplay.library import load_game
 from hookloop.selfplay.recording import record_game
 from hookloop.selfplay.thinking import Thinker, load_thinker
 from hookloop.selfplay.watching import GameRecord, GameWatch
@@ -61,6 +62,37 @@ def test_a_look_after_a_game_has_ended_shows_the_next_and_counts_the_last() -> N
     assert seen.tally == {"first_wins": 1, "second_wins": 1, "draws": 0, "cut_off": 0}
     assert envs.last_ended is not None
     assert envs.last_ended[1] == "second_win"
+
+
+def test_a_look_at_chess_tells_how_the_position_stands() -> None:
+    record = GameRecord(load_game("chess"))
+    for text in ("e4", "d5", "exd5", "Qxd5", "Nc3", "Qe5+"):
+        seat, state = record.state.current_player(), record.state
+        record.play(next(a for a in state.legal_actions() if state.action_to_string(seat, a) == text))
+    envs = GameEnvs("chess", 1)
+    envs.reset(0)
+    for action in record.history:
+        envs.step(np.array([action]))
+
+    seen = GameWatch(envs).look()
+
+    assert (seen.material, seen.is_check, seen.quiet_moves) == ((38.0, 38.0), True, 2)
+    assert seen.king_moves == 0, "blocking is the queen's, the bishop's and the knights' matter"
+
+
+def test_the_moves_of_an_opening_that_was_drawn_are_not_played_by_anybody() -> None:
+    envs = GameEnvs("connect_four", 8, opening_moves=4)
+    envs.reset(3)
+    lengths, seen = list[int](), list[int]()
+    while len(seen) < 20:
+        envs.step(envs.masks.argmax(axis=1))
+        if envs.finished:
+            assert envs.last_ended is not None
+            lengths.append(envs.finished[-1].length)
+            seen.append(envs.last_ended.played)
+            assert 0 <= len(envs.last_ended.state.history()) - envs.last_ended.played <= 4
+
+    assert seen == lengths
 
 
 def test_games_that_are_closed_are_shown_as_they_were() -> None:
@@ -127,7 +159,9 @@ def test_a_recorded_game_has_a_row_for_each_move_and_speaks_for_the_first_seat()
     record = GameRecord(trainer.games.game)
     record.follow([0, 1, 0, 1, 0, 1, 2, 1])  # the second seat wins
 
-    about, arrays = record_game(EndedGame(record.state, "second_win", len(record.history)), Thinker(record.game, trainer.policy))
+    about, arrays = record_game(
+        EndedGame(record.state, "second_win", len(record.history)), Thinker(record.game, trainer.policy)
+    )
 
     assert (about["kind"], about["game"], about["end"], about["length"]) == ("game", "connect_four", "second_win", 8)
     assert arrays["rewards"].tolist() == [0.0] * 7 + [-1.0]

@@ -12,7 +12,7 @@ pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not inst
 from hookloop.rl.policies import MlpActorCritic
 from hookloop.selfplay.build import build_policy
 from hookloop.selfplay.config import NetworkConfig
-from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.games import EndedGame, GameEnvs
 from hookloop.selfplay.match import play_match
 from hookloop.selfplay.players import NetworkPlayer, RandomPlayer, SearchPlayer, make_opponent
 
@@ -112,3 +112,29 @@ def test_openings_are_played_once_from_each_seat() -> None:
     assert openings == {history[:2] for history in other.seen}
     assert score.wins == score.losses, "who plays alike from both seats scores alike"
     assert score == play_match("connect_four", FirstMove(), FirstMove(), games=40, opening_moves=2, seed=3)
+
+
+def test_every_game_of_a_match_is_shown_once_as_it_ended() -> None:
+    shown: list[tuple[EndedGame, int]] = []
+
+    score = play_match(
+        "tic_tac_toe", RandomPlayer(1), RandomPlayer(2), games=20, opening_moves=2,
+        show=lambda game, seat: shown.append((game, seat)),
+    )  # fmt: skip
+
+    own = [game.state.returns()[seat] for game, seat in shown]
+    assert (own.count(1.0), own.count(0.0), own.count(-1.0)) == (score.wins, score.draws, score.losses)
+    assert [seat for _, seat in shown].count(0) == 10
+    assert all(game.state.is_terminal() for game, _ in shown)
+    assert all(game.played == len(game.state.history()) - 2 for game, _ in shown)
+    assert all((game.outcome == "draw") == (game.state.returns()[0] == 0) for game, _ in shown)
+
+
+def test_a_game_that_is_cut_off_is_shown_as_one() -> None:
+    shown: list[EndedGame] = []
+
+    play_match(
+        "connect_four", RandomPlayer(1), RandomPlayer(2), games=2, max_moves=5, show=lambda game, _: shown.append(game)
+    )
+
+    assert [(game.outcome, len(game.state.history())) for game in shown] == [("cut_off", 5)] * 2
