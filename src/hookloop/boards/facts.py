@@ -93,7 +93,7 @@ def material(game: str, board: Board) -> Material | None:
                 on_board[square.seat] += _worth(kind, square)
     in_hand = [0.0, 0.0]
     for hand in board.hands:
-        in_hand[hand.seat] = sum(count * _worth(kind, square) for square, count in hand.pieces)
+        in_hand[hand.seat] = sum((count * _worth(kind, square) for square, count in hand.pieces), 0.0)
     return Material((on_board[0], on_board[1]), (in_hand[0], in_hand[1]) if kind.has_drops else None)
 
 
@@ -118,7 +118,7 @@ def king_moves(game: str, board: Board, seat: int, moves: Iterable[str]) -> int 
 def worth(game: str, piece: str) -> float:
     """Return what a piece is worth, by its letters; a stone is worth 1."""
     kind = kind_of(game)
-    return 1.0 if kind is None else kind.values.get(piece, 1.0)
+    return 1.0 if kind is None else float(kind.values.get(piece, 1))
 
 
 def _arrival(game: str, move: str, seat: int) -> str | None:
@@ -155,7 +155,7 @@ def _place(board: Board, piece: str, seat: int) -> str | None:
 
 
 def _worth(kind: Kind, square: Square) -> float:
-    return kind.values.get(_letters(square), 1.0) if kind.values else 1.0
+    return float(kind.values.get(_letters(square), 1))
 
 
 def _letters(square: Square) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hookloop.core import Always, HookContext, Schedule
 from hookloop.core.schedule_text import as_schedule
+from hookloop.errors import RegistrationError
 from hookloop.selfplay.recent import RecentOutcomes
 from hookloop.selfplay.statistics import GameStatistics
 
@@ -33,6 +34,8 @@ class GameStatisticsHook:
     on_error = "disable"
 
     def __init__(self, schedule: Schedule | str = "every 1 epochs", window: int = 100) -> None:
+        if window < 1:
+            raise RegistrationError(f"Statistics of games are of at least 1 game, got window={window}.")
         self.schedule = {"epoch_end": as_schedule(schedule), "epoch_start": Always()}
         self.statistics = GameStatistics(window)
         self.recent = RecentOutcomes(window)

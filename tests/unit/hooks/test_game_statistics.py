@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
 from hookloop import HookManager, TrainingLoop
+from hookloop.errors import RegistrationError
 from hookloop.hooks import GameStatisticsHook
 from hookloop.rl.config import TrainerConfig
 from hookloop.selfplay import GameConfig, NetworkConfig, SelfPlayConfig, SelfPlayTrainer, build_trainer
@@ -123,3 +124,8 @@ def test_a_run_without_games_has_no_statistics() -> None:
     TrainingLoop(ToyWorkload(), hooks).run()
 
     assert keeps.statistics.games == 0
+
+
+def test_a_window_has_at_least_one_game() -> None:
+    with pytest.raises(RegistrationError, match="at least 1 game, got window=0"):
+        GameStatisticsHook(window=0)
