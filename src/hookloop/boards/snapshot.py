@@ -59,6 +59,7 @@ def _fault(board: Board) -> str:
 
 _VERSION = whole(1, 1_000_000)
 _SEAT, _PLACE, _COUNT = whole(0, 1), whole(0, _MOST_SIDE - 1), whole(0, _MOST)
+_FIGURE = number(-1e15, 1e15)
 _SQUARE = record(Square, {"letters": text(8), "symbol": text(8), "seat": optional(_SEAT)})
 _HAND = record(Hand, {"seat": _SEAT, "pieces": several(both(_SQUARE, _COUNT), 64)})
 _MOVE = record(Move, {"number": whole(1, _MOST), "seat": _SEAT, "text": text(80)})
@@ -85,6 +86,14 @@ _VIEW = record(
         "moves": several(_MOVE, 1000),
         "tally": named(_COUNT, 32),
         "buffered": optional(both(_COUNT, _COUNT)),
+        "material": optional(both(_FIGURE, _FIGURE)),
+        "is_check": optional(truth()),
+        "king_moves": optional(_COUNT),
+        "quiet_moves": optional(_COUNT),
+        "recent": named(_COUNT, 32),
+        "statistics": named(_FIGURE, 200),
+        "hot_squares": several(both(text(8), _COUNT), 64),
+        "opening": several(text(80), 64),
     },
 )
 _SNAPSHOT = record(

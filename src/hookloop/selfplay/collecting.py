@@ -19,10 +19,9 @@ from hookloop.rl.specs import ArraySpec
 from hookloop.rl.vtrace import Floats, Vtrace
 from hookloop.rl.workload import RLWorkload
 from hookloop.selfplay.advantages import estimate_signed_advantages, signed_vtrace, signs_of
-from hookloop.selfplay.games import GameEnvs
+from hookloop.selfplay.games import EndedGame, GameEnvs
 from hookloop.selfplay.past_versions import PastPlayer, PastVersions
 from hookloop.selfplay.ratings import Score
-from hookloop.selfplay.tally import Outcome
 
 Plain = Any
 
@@ -35,7 +34,7 @@ class GameCollector(Collector):
     """Who plays in some of the games in place of the policy; by default nobody does."""
     slot: int = 0
     """Which slot's games these are, where there are several."""
-    _ended_before: tuple[Any, Outcome] | None = None
+    _ended_before: EndedGame | None = None
 
     @property
     def games(self) -> GameEnvs:
@@ -56,10 +55,10 @@ class GameCollector(Collector):
 
     def besides(self) -> Plain:
         """Return the moves and the outcome of the game that ended last, and the score against a past version."""
-        ended = self.games.last_ended
+        ended = None if self.games.last_ended is self._ended_before else self.games.last_ended
         score = Score() if self.opponents is None else self.opponents.score
         return {
-            "last_ended": None if ended is None or ended is self._ended_before else [ended[0].history(), ended[1]],
+            "last_ended": None if ended is None else [ended.state.history(), ended.outcome, ended.played],
             "score": [score.wins, score.draws, score.losses],
         }
 

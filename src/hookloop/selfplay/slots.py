@@ -8,8 +8,7 @@ from typing import Any, cast
 from torch import Tensor
 
 from hookloop.rl.slots import Rollout, SlotCollector, SlotEnvs
-from hookloop.selfplay.games import GameEnvs
-from hookloop.selfplay.library import State
+from hookloop.selfplay.games import EndedGame, GameEnvs
 from hookloop.selfplay.past_versions import PastPlayer
 from hookloop.selfplay.performing import with_past
 from hookloop.selfplay.ratings import Score
@@ -30,23 +29,23 @@ class GameSlotEnvs(SlotEnvs):
     def __init__(self, like: GameEnvs, *, num_envs: int, slots: int) -> None:
         super().__init__(like, num_envs=num_envs, slots=slots)
         self.game = like.game
-        self._ended: tuple[list[int], Outcome] | None = None
-        self._last_ended: tuple[State, Outcome] | None = None
+        self._ended: tuple[list[int], Outcome, int] | None = None
+        self._last_ended: EndedGame | None = None
 
     @property
-    def last_ended(self) -> tuple[State, Outcome] | None:
-        """The game that ended last, and how; for looking at, and not saved. Its moves are made again for the look."""
+    def last_ended(self) -> EndedGame | None:
+        """The game that ended last; for looking at, and not saved. Its moves are made again for the look."""
         if self._last_ended is None and self._ended is not None:
-            moves, outcome = self._ended
+            moves, outcome, played = self._ended
             state = self.game.new_initial_state()
             for move in moves:
                 state.apply_action(move)
-            self._last_ended = state, outcome
+            self._last_ended = EndedGame(state, outcome, played)
         return self._last_ended
 
-    def note_ended(self, moves: list[int], outcome: Outcome) -> None:
+    def note_ended(self, moves: list[int], outcome: Outcome, played: int) -> None:
         """Take in a game that has ended where it was played."""
-        self._ended, self._last_ended = (moves, outcome), None
+        self._ended, self._last_ended = (moves, outcome, played), None
 
     def history(self, row: int) -> list[int] | None:
         """Return the moves of a game so far; None before the first rollout."""

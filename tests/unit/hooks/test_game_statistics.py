@@ -23,6 +23,7 @@ SETTINGS = SelfPlayConfig(
     network=NetworkConfig(kind="layers", hidden=(8,)),
     trainer=TrainerConfig(horizon=16, num_minibatches=2, update_epochs=1, gamma=1.0),
 )
+IN_SLOTS = SETTINGS.model_copy(update={"workers": 0, "slots": 2})
 
 
 class Keeps:
@@ -94,13 +95,14 @@ def test_training_goes_the_same_way_with_without_and_with_failing_statistics() -
 
 
 @pytest.mark.parametrize("schedule", ["every 1 epochs", "every 2 epochs"])
-def test_statistics_resume_exactly(schedule: str) -> None:
+@pytest.mark.parametrize("config", [SETTINGS, IN_SLOTS], ids=["here", "in slots"])
+def test_statistics_resume_exactly(schedule: str, config: SelfPlayConfig) -> None:
     whole, keeps = GameStatisticsHook(schedule, window=3), Keeps()
-    trained(whole, keeps)
+    trained(whole, keeps, config=config)
 
     for epoch in (1, 3):
         resumed, rest = GameStatisticsHook(schedule, window=3), Keeps()
-        trainer = build_trainer(SETTINGS, hooks=[resumed, rest], seed=1)
+        trainer = build_trainer(config, hooks=[resumed, rest], seed=1)
         trainer.load_state_dict(keeps.states[epoch - 1])
         trainer.train(6 * EPOCH)
 
@@ -108,13 +110,14 @@ def test_statistics_resume_exactly(schedule: str) -> None:
         assert resumed.state_dict() == whole.state_dict()
 
 
-def test_games_that_workers_play_have_recent_outcomes_and_no_more() -> None:
-    config, keeps = SETTINGS.model_copy(update={"workers": 0, "slots": 2}), Keeps()
+def test_games_that_workers_play_are_looked_at_as_well() -> None:
+    keeps = Keeps()
 
-    trained(GameStatisticsHook(window=10), keeps, config=config)
+    trainer = trained(GameStatisticsHook(window=10), keeps, config=IN_SLOTS)
 
     assert keeps.rows[-1]["game/recent/count"] >= 10
-    assert "game/looked_at" not in keeps.rows[-1]
+    assert any("game/looked_at" in row for row in keeps.rows)
+    assert len(trainer.watch_game().look().opening) == 3
 
 
 def test_a_run_without_games_has_no_statistics() -> None:

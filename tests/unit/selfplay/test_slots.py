@@ -59,10 +59,10 @@ def ending(trainer: SelfPlayTrainer) -> dict[str, Any]:
     return {"metrics": metrics, "histories": histories, "tally": trainer.tally, "last": last_game(trainer)}
 
 
-def last_game(trainer: SelfPlayTrainer) -> tuple[list[int], str]:
-    assert trainer.games.last_ended is not None
-    state, outcome = trainer.games.last_ended
-    return state.history(), outcome
+def last_game(trainer: SelfPlayTrainer) -> tuple[list[int], str, int]:
+    ended = trainer.games.last_ended
+    assert ended is not None
+    return ended.state.history(), ended.outcome, ended.played
 
 
 def test_games_against_past_versions_are_the_same_whoever_plays_them_and_resume_to_them() -> None:
@@ -94,7 +94,7 @@ def test_the_game_that_ended_last_comes_home_and_stays_until_another_has_ended()
     changes = [(one, other) for one, other in pairwise(seen) if one[1] is not None]
     assert all((one[1] is other[1]) == (one[0] == other[0]) for one, other in changes)
     assert any(one[1] is other[1] for one, other in changes)
-    for _, (state, outcome) in (pair[0] for pair in changes):
+    for _, (state, outcome, _) in (pair[0] for pair in changes):
         assert state.is_terminal()
         assert outcome_of(state.returns()[0]) == outcome
 
