@@ -23,7 +23,7 @@ def everything_is_imported(tmp_path_factory: pytest.TempPathFactory) -> None:
         warm_up(lambda build=build, folder=folder: train(build, folder, asynchronous=True))
 
 
-@pytest.mark.parametrize("kills", [24, pytest.param(400, marks=[pytest.mark.faults, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize("kills", [12, pytest.param(400, marks=[pytest.mark.faults, pytest.mark.timeout(1800)])])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_run_killed_at_random_instants_ends_as_if_nobody_had_killed_it(
     writer: str, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -33,12 +33,15 @@ class MovePlanes(NamedTuple):
     """Actions that belong to no square, such as passing; they come last."""
     is_bottom_up: bool = False
     """Whether squares are counted from the last row of the observation."""
+    ways: int = 0
+    """In how many ways a piece goes from one square to another, such as promoted or not; the actions of an origin are
+    then those of each target, way by way. 0 where they are something else."""
 
 
 def move_planes(game: str, num_actions: int, squares: int) -> MovePlanes | None:
     """Return how a game's actions lie on its board; None if that is not known, or they do not."""
     if game == "shogi":  # from 81 squares to 81, promoted or not; and drops of 7 kinds of pieces
-        return MovePlanes(per_origin=162, per_target=7, others=0, is_bottom_up=True)
+        return MovePlanes(per_origin=162, per_target=7, others=0, is_bottom_up=True, ways=2)
     if num_actions in (squares, squares + 1):  # a stone on a square; the one besides is to pass
         return MovePlanes(per_origin=0, per_target=1, others=num_actions - squares)
     return None
@@ -179,7 +182,11 @@ class LinearMoves(nn.Module):
 
 
 class PlanarMoves(nn.Module):
-    """Weighs actions where they are made: one convolution, whose weights all squares share."""
+    """Weighs actions where they are made: one convolution, whose weights all squares share.
+
+    Where actions go from a square to a square, what is seen of both is compared as well. What stands on the target is
+    then known to every move that leads there, and need not be learned anew for each square it may come from.
+    """
 
     def __init__(self, channels: int, squares: int, planes: MovePlanes, generator: torch.Generator | None) -> None:
         super().__init__()
@@ -188,6 +195,7 @@ class PlanarMoves(nn.Module):
         self.planes = convolution(channels, planes.per_origin + planes.per_target, 1, generator)
         begin_orthogonal(self.planes.weight, POLICY_GAIN, generator)
         self.others = linear(channels, planes.others, POLICY_GAIN, generator) if planes.others else None
+        self.pairs = Pairs(channels, planes.ways, generator) if planes.ways else None
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return action parameters."""
@@ -199,8 +207,24 @@ class PlanarMoves(nn.Module):
         parts: list[Tensor] = []
         if per_origin:  # the same convolution, as a product whose result lies square by square at once
             squares = board.flatten(2).transpose(1, 2)
-            parts.append(functional.linear(squares, weight[:per_origin].flatten(1), bias[:per_origin]).flatten(1))
+            leaving = functional.linear(squares, weight[:per_origin].flatten(1), bias[:per_origin])
+            parts.append((leaving if self.pairs is None else self.pairs(squares, leaving)).flatten(1))
         parts.append(functional.conv2d(board, weight[per_origin:], bias[per_origin:]).flatten(1))
         if self.others is not None:
             parts.append(self.others(mixed.mean(dim=(2, 3))))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+
+class Pairs(nn.Module):
+    """Compares every square with every other, in so many ways; S squares."""
+
+    def __init__(self, channels: int, ways: int, generator: torch.Generator | None) -> None:
+        super().__init__()
+        self.origins = linear(channels, channels, POLICY_GAIN, generator)
+        self.targets = linear(channels, ways * channels, 1.0, generator)
+
+    def forward(self, squares: Tensor, besides: Tensor) -> Tensor:
+        """Return ``besides`` [B, S, S * ways], with what is seen of origin [B, S, C] and target added."""
+        channels = squares.shape[2]
+        targets = self.targets(squares).view(len(squares), -1, channels)
+        return torch.baddbmm(besides, self.origins(squares), targets.transpose(1, 2), alpha=channels**-0.5)

@@ -58,6 +58,38 @@ def test_moves_of_shogi_lie_on_the_squares_they_leave_or_are_dropped_on() -> Non
     assert lit == [2 * 162 + k for k in range(162)] + [81 * 162 + piece * 81 + 2 for piece in range(7)]
 
 
+def test_moves_of_shogi_compare_the_square_they_leave_with_the_one_they_reach() -> None:
+    pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
+    head = PlanarMoves(4, 81, MovePlanes(162, 7, 0, is_bottom_up=True, ways=2), generator())
+    assert head.pairs is not None
+    with torch.no_grad():
+        for layer in (head.pairs.origins, head.pairs.targets, head.planes):
+            layer.weight.normal_(generator=generator(1))
+    seen = torch.rand(1, 4, 9, 9, generator=generator(2))
+    with torch.no_grad():
+        found = head(seen)[0]
+        mixed = head.mixing(seen).relu()[0]
+        origins, targets = (
+            mixed.permute(1, 2, 0) @ layer.weight.T for layer in (head.pairs.origins, head.pairs.targets)
+        )
+        leaving = torch.einsum("chw,oc->hwo", mixed, head.planes.weight[:162, :, 0, 0])
+
+    state = pyspiel.load_game("shogi").new_initial_state()
+    for ply in range(60):
+        for action in state.legal_actions():
+            text = state.action_to_string(action)
+            if "*" in text:
+                continue
+            (from_row, from_column), (to_row, to_column) = (
+                (ord(text[at + 1]) - ord("a"), 9 - int(text[at])) for at in (0, 2)
+            )
+            way = int(text.endswith("+"))
+            compared = origins[from_row, from_column] @ targets[to_row, to_column, 4 * way : 4 * way + 4] / 2
+            expected = compared + leaving[from_row, from_column, action % 162]
+            torch.testing.assert_close(found[action], expected)
+        state.apply_action(state.legal_actions()[ply * 7 % len(state.legal_actions())])
+
+
 def test_the_policy_gives_no_chance_to_what_is_not_legal() -> None:
     network = BoardNetwork((4, 6, 7), 7, blocks=1, channels=8, generator=generator())
     policy = Policy(network, DiscreteActions(7), ObservationSpec.single(ArraySpec((4, 6, 7), "float32")))
