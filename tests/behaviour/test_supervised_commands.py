@@ -285,7 +285,7 @@ def rows(runs: Path, name: str) -> list[dict[str, float]]:
 
 def test_a_run_that_is_killed_within_an_epoch_ends_with_the_weights_of_one_that_is_not(tmp_path: Path) -> None:
     settings = (
-        *SMALL_DIGITS[:3], "training.epochs=3", "training.batch_size=16", "training.save_every_steps=7",
+        *SMALL_DIGITS[:3], "training.epochs=2", "training.batch_size=16", "training.save_every_steps=7",
         "training.gradient_accumulation_steps=2", "checkpoints.schedule=never", "checkpoints.keep_last=50",
         "--display", "off", "--runs-dir", str(tmp_path),
     )  # fmt: skip

@@ -93,7 +93,7 @@ def test_any_workload_killed_within_one_save_ends_as_if_nobody_had_killed_it(wor
     build, whole = WORKLOADS[workload], tmp_path / "whole"
     calls = calls_of_a_whole_run(build, whole, asynchronous=True)
     saves = [number for number, call in enumerate(calls) if call == "make_folder"]
-    for number in range(saves[-3], saves[-2], 5):  # with what it prunes
+    for number in range(saves[-3], saves[-2], 8):  # with what it prunes
         folder, output = tmp_path / f"run-{number}", tmp_path / f"run-{number}.txt"
         disk = DyingDisk(Instant(number, "before"))
         killed = fork(partial(train, build, folder, asynchronous=True, disk=disk), output)

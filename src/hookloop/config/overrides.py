@@ -122,6 +122,9 @@ def _in_words(error: ValidationError, settings: Mapping[str, Plain], what: str) 
         path = _place(mistake["loc"], settings)
         if mistake["type"] == "extra_forbidden":
             lines.append(f"{path} is not a setting of {what}.{did_you_mean(path, set(_paths(settings, ())) - {path})}")
+        elif isinstance(mistake["input"], Mapping):  # of settings that do not fit together, and name themselves
+            within = f"{path}: " if path else ""
+            lines.append(f"{within}{mistake['msg'].removeprefix('Value error, ').rstrip('.')}.")
         else:
             lines.append(f"{path} is {mistake['input']!r}: {mistake['msg'].lower()}.")
     return "\n".join(lines)

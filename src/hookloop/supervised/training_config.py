@@ -69,7 +69,10 @@ class TrainingSettings(Settings):
     @model_validator(mode="after")
     def _fits_together(self) -> TrainingSettings:
         if self.max_steps is not None and self.warmup_steps > self.max_steps:
-            raise ValueError(f"warmup_steps={self.warmup_steps} is more than max_steps={self.max_steps}")
+            raise ValueError(
+                f"warmup_steps={self.warmup_steps} is more than max_steps={self.max_steps}: the learning rate would "
+                "never reach its value; use fewer warmup_steps, or more steps."
+            )
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas={self.betas} must lie in [0, 1)")
         return self

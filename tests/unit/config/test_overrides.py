@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hookloop.config.overrides import apply_overrides, origins
 from hookloop.errors import ConfigError
 from hookloop.recipes.selfplay import selfplay
+from hookloop.recipes.supervised import charlm
 from hookloop.rl.config import GAUSSIAN, EnvConfig, PPOConfig, RLConfig, StateDependentExploration, TrainerConfig
 from hookloop.rl.values import Cosine, Linear
 
@@ -81,6 +82,11 @@ def test_all_mistakes_are_told_at_once() -> None:
         apply_overrides(recipe(), ["env.num_envs=0", "trainer.gamma=2"])
 
     assert len(str(caught.value).splitlines()) == 2
+
+
+def test_settings_that_do_not_fit_together_are_named_without_all_the_others() -> None:
+    with pytest.raises(ConfigError, match=r"^training: warmup_steps=100 is more than max_steps=40: .*steps\.$"):
+        apply_overrides(charlm(), ["training.max_steps=40"])
 
 
 def test_every_value_has_an_origin() -> None:
