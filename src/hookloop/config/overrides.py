@@ -122,7 +122,8 @@ def _in_words(error: ValidationError, settings: Mapping[str, Plain], what: str) 
         path = _place(mistake["loc"], settings)
         if mistake["type"] == "extra_forbidden":
             lines.append(f"{path} is not a setting of {what}.{did_you_mean(path, set(_paths(settings, ())) - {path})}")
-        elif isinstance(mistake["input"], Mapping):  # of settings that do not fit together, and name themselves
+        elif mistake["type"] == "value_error" and isinstance(mistake["input"], Mapping):
+            # Settings that do not fit together: the message names them.
             within = f"{path}: " if path else ""
             lines.append(f"{within}{mistake['msg'].removeprefix('Value error, ').rstrip('.')}.")
         else:

@@ -19,6 +19,8 @@ from hookloop.rl.policies.initial import POLICY_GAIN, VALUE_GAIN, begin_orthogon
 POLICY_CHANNELS = 8
 VALUE_CHANNELS = 4
 VALUE_WIDTH = 64
+EVEN_GAIN = 0.01  # a game of which nothing is known is even
+LEAK = 0.1
 SQUEEZE = 4  # channels per unit between the two layers of an excitation
 
 
@@ -86,15 +88,16 @@ class BoardNetwork(nn.Module):
             self.policy = PlanarMoves(channels, rows * columns, planes, generator)
         self.value_planes = convolution(channels, VALUE_CHANNELS, 1, generator)
         self.value_hidden = linear(VALUE_CHANNELS * rows * columns, VALUE_WIDTH, 2**0.5, generator)
-        self.value = linear(VALUE_WIDTH, 1, VALUE_GAIN, generator)
+        self.value = linear(VALUE_WIDTH, 1, EVEN_GAIN, generator)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return action parameters and values."""
         seen = functional.relu(self.stem(obs))
         for block in self.blocks:
             seen = block(seen)
-        hidden = functional.relu(self.value_planes(seen)).flatten(1)
-        hidden = functional.relu(self.value_hidden(hidden))
+        # Leaking: hundreds of moves without a result would teach plain rectifiers to be silent for good.
+        hidden = functional.leaky_relu(self.value_planes(seen), LEAK).flatten(1)
+        hidden = functional.leaky_relu(self.value_hidden(hidden), LEAK)
         return self.policy(seen), self.value(hidden).tanh().squeeze(1)
 
 

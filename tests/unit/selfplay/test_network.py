@@ -35,6 +35,26 @@ def test_it_returns_parameters_and_bounded_values(game: str, shape: tuple[int, .
     assert values.abs().max() <= 1
 
 
+def test_values_that_were_even_for_long_can_still_be_learned() -> None:
+    network = BoardNetwork((6, 9, 9), 81, blocks=1, channels=16, generator=generator())
+    assert network(torch.rand(8, 6, 9, 9, generator=generator()))[1].abs().max() < 0.05, "even at first"
+    optimizer, draws = torch.optim.Adam(network.parameters(), 3e-3), generator(1)
+
+    def learn(steps: int, *, has_results: bool) -> float:
+        loss = torch.zeros(())
+        for _ in range(steps):
+            obs = (torch.rand(64, 6, 9, 9, generator=draws) < 0.3).float()
+            won = (obs[:, 0].sum(dim=(1, 2)) > obs[:, 1].sum(dim=(1, 2))).float() * 2 - 1
+            loss = (network(obs)[1] - (won if has_results else 0.01 * won)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return loss.item()
+
+    assert learn(150, has_results=False) < 0.01
+    assert learn(120, has_results=True) < 0.6
+
+
 def test_a_position_is_judged_alike_in_any_batch() -> None:
     network = BoardNetwork((4, 6, 7), 7, blocks=2, channels=8, generator=generator())
     obs = torch.rand(6, 4, 6, 7, generator=generator())
