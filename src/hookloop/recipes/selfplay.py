@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hookloop.config.settings import CheckpointConfig
-from hookloop.rl.config import OptimizerConfig, TrainerConfig
+from hookloop.rl.config import TrainerConfig
 from hookloop.rl.values import Linear
 from hookloop.selfplay.config import GameConfig, LeagueConfig, NetworkConfig, SelfPlayConfig
 
@@ -49,11 +49,12 @@ def shogi() -> SelfPlayConfig:
     """Play shogi against oneself (3 blocks of 32 channels)."""
     return SelfPlayConfig(
         total_env_steps=5_000_000,
-        game=GameConfig(name="shogi", num_envs=64, max_moves=512),
+        # Hardly a game ends at first: they begin anywhere, and what is learned from an end is its last moves.
+        game=GameConfig(name="shogi", num_envs=64, max_moves=320, opening_moves=100),
         network=NetworkConfig(kind="residual", blocks=3, channels=32),
         trainer=TrainerConfig(
-            horizon=32, update_epochs=1, num_minibatches=4, gamma=1.0, gae_lambda=0.9,
-            optimizer=OptimizerConfig(learning_rate=1e-3),
+            horizon=32, update_epochs=1, num_minibatches=8, gamma=0.98, gae_lambda=0.8,
+            values={_RATE: Linear(2e-3, 2e-4), _ENTROPY: Linear(3e-3, 1e-3)},
         ),
         evaluation=LeagueConfig(schedule="every 100 epochs", games=32),
         checkpoints=_BY_RATING,

@@ -33,8 +33,6 @@ class MovePlanes(NamedTuple):
     """Planes of squares to put a piece on; they come second, plane by plane."""
     others: int
     """Actions that belong to no square, such as passing; they come last."""
-    is_bottom_up: bool = False
-    """Whether squares are counted from the last row of the observation."""
     ways: int = 0
     """In how many ways a piece goes from one square to another, such as promoted or not; the actions of an origin are
     then those of each target, way by way. 0 where they are something else."""
@@ -43,7 +41,7 @@ class MovePlanes(NamedTuple):
 def move_planes(game: str, num_actions: int, squares: int) -> MovePlanes | None:
     """Return how a game's actions lie on its board; None if that is not known, or they do not."""
     if game == "shogi":  # from 81 squares to 81, promoted or not; and drops of 7 kinds of pieces
-        return MovePlanes(per_origin=162, per_target=7, others=0, is_bottom_up=True, ways=2)
+        return MovePlanes(per_origin=162, per_target=7, others=0, ways=2)
     if num_actions in (squares, squares + 1):  # a stone on a square; the one besides is to pass
         return MovePlanes(per_origin=0, per_target=1, others=num_actions - squares)
     return None
@@ -204,9 +202,7 @@ class PlanarMoves(nn.Module):
         """Return action parameters."""
         per_origin, weight, bias = self.layout.per_origin, self.planes.weight, self.planes.bias
         assert bias is not None
-        mixed = functional.relu(self.mixing(seen))
-        # Turned round while there are few channels: the planes are most of what the network puts out.
-        board = mixed.flip(2) if self.layout.is_bottom_up else mixed
+        board = functional.relu(self.mixing(seen))
         parts: list[Tensor] = []
         if per_origin:  # the same convolution, as a product whose result lies square by square at once
             squares = board.flatten(2).transpose(1, 2)
@@ -214,7 +210,7 @@ class PlanarMoves(nn.Module):
             parts.append((leaving if self.pairs is None else self.pairs(squares, leaving)).flatten(1))
         parts.append(functional.conv2d(board, weight[per_origin:], bias[per_origin:]).flatten(1))
         if self.others is not None:
-            parts.append(self.others(mixed.mean(dim=(2, 3))))
+            parts.append(self.others(board.mean(dim=(2, 3))))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
 

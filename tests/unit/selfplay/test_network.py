@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from hookloop.errors import ConfigError
 from hookloop.rl.policies import Policy
 from hookloop.rl.specs import ArraySpec, DiscreteActions, ObservationSpec
+from hookloop.selfplay.games import GameEnvs
 from hookloop.selfplay.network import BoardNetwork, MovePlanes, PlanarMoves, WindowNetwork, move_planes
 
 
@@ -66,21 +68,49 @@ def test_a_position_is_judged_alike_in_any_batch() -> None:
 
 
 def test_moves_of_shogi_lie_on_the_squares_they_leave_or_are_dropped_on() -> None:
-    head = PlanarMoves(1, 81, MovePlanes(per_origin=162, per_target=7, others=0, is_bottom_up=True), None)
+    head = PlanarMoves(1, 81, MovePlanes(per_origin=162, per_target=7, others=0), None)
     with torch.no_grad():
         head.mixing.weight.fill_(1.0)
         head.planes.weight.fill_(1.0)
     board = torch.zeros(1, 1, 9, 9)
-    board[0, 0, 8, 2] = 1.0  # the third square of the last row, which is square 2
+    board[0, 0, 1, 2] = 1.0  # square 11
 
     lit = torch.nonzero(head(board)[0]).ravel().tolist()
 
-    assert lit == [2 * 162 + k for k in range(162)] + [81 * 162 + piece * 81 + 2 for piece in range(7)]
+    assert lit == [11 * 162 + k for k in range(162)] + [81 * 162 + piece * 81 + 11 for piece in range(7)]
+
+
+def test_pieces_of_shogi_are_seen_on_the_squares_their_moves_leave() -> None:
+    pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
+    games = GameEnvs("shogi", 1)
+    games.reset(0)
+    for ply in range(120):
+        seat, legal = int(games.seats[0]), np.flatnonzero(games.masks[0])
+        own = (
+            games.planes[0, 1 - seat : 28 : 2].max(axis=0).ravel()
+        )  # the second seat's pieces come first, kind by kind
+        assert (own[legal[legal < 81 * 162] // 162] == 1).all()
+        assert (own[(legal[legal >= 81 * 162] - 81 * 162) % 81] == 0).all(), "what is dropped goes where there is none"
+        games.step(legal[[ply * 7 % len(legal)]])
+
+
+@pytest.mark.parametrize("name", ["go(board_size=9)", "hex", "othello", "tic_tac_toe"])
+def test_stones_are_seen_on_the_squares_they_were_put_on(name: str) -> None:
+    pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
+    games = GameEnvs(name, 1)
+    games.reset(0)
+    squares = games.planes[0, 0].size
+    for ply in range(5):
+        before, legal = games.states[0].observation_tensor(0), np.flatnonzero(games.masks[0][:squares])
+        move = legal[[ply * 7 % len(legal)]]
+        games.step(move)
+        changed = np.subtract(games.states[0].observation_tensor(0), before).reshape(-1, squares)
+        assert changed[:, move[0]].any()
 
 
 def test_moves_of_shogi_compare_the_square_they_leave_with_the_one_they_reach() -> None:
     pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
-    head = PlanarMoves(4, 81, MovePlanes(162, 7, 0, is_bottom_up=True, ways=2), generator())
+    head = PlanarMoves(4, 81, MovePlanes(162, 7, 0, ways=2), generator())
     assert head.pairs is not None
     with torch.no_grad():
         for layer in (head.pairs.origins, head.pairs.targets, head.planes):
@@ -101,7 +131,7 @@ def test_moves_of_shogi_compare_the_square_they_leave_with_the_one_they_reach() 
             if "*" in text:
                 continue
             (from_row, from_column), (to_row, to_column) = (
-                (ord(text[at + 1]) - ord("a"), 9 - int(text[at])) for at in (0, 2)
+                (ord("i") - ord(text[at + 1]), 9 - int(text[at])) for at in (0, 2)
             )
             way = int(text.endswith("+"))
             compared = origins[from_row, from_column] @ targets[to_row, to_column, 4 * way : 4 * way + 4] / 2
