@@ -87,7 +87,7 @@ def _show(curve: list[Row], opponents: list[Row], promoted: list[Row]) -> None:
     names = [each["opponent"] for each in opponents]
     rows = [
         [
-            each["version"], str(each["env_steps"]), f"{each['rating']:.0f}", _span(each),
+            each["version"], str(each["env_steps"]), str(round(each['rating'])), _span(each),
             *(_percent(each["scores"].get(name)) for name in names), "champion" if each["is_promoted"] else "",
         ]
         for each in curve
@@ -97,14 +97,14 @@ def _show(curve: list[Row], opponents: list[Row], promoted: list[Row]) -> None:
     for each in opponents:
         is_measure = each["low"] == each["high"]
         how_sure = "by which all are measured" if is_measure else f"{_span(each)}, after {each['games']} games"
-        say(f"{each['opponent']} has rating {each['rating']:.0f}, {how_sure}")
+        say(f"{each['opponent']} has rating {round(each['rating'])}, {how_sure}")
     for each in promoted:
         score = _percent((each["about"] or {}).get("score"))
         say(f"{each['child']} became champion with {score} against {each['parent']}")
 
 
 def _span(row: Row) -> str:
-    return f"{row['low']:.0f} to {row['high']:.0f}"
+    return f"{round(row['low'])} to {round(row['high'])}"
 
 
 def _percent(score: float | None) -> str:

@@ -46,15 +46,15 @@ def connect4() -> SelfPlayConfig:
 
 
 def shogi() -> SelfPlayConfig:
-    """Play shogi against oneself (3 blocks of 32 channels)."""
+    """Play shogi against oneself."""
     return SelfPlayConfig(
-        total_env_steps=5_000_000,
+        total_env_steps=1_000_000,
         # Hardly a game ends at first: they begin anywhere, and what is learned from an end is its last moves.
         game=GameConfig(name="shogi", num_envs=64, max_moves=320, opening_moves=100),
-        network=NetworkConfig(kind="residual", blocks=3, channels=32),
+        network=NetworkConfig(kind="residual", blocks=1, channels=16),
         trainer=TrainerConfig(
             horizon=32, update_epochs=1, num_minibatches=8, gamma=0.98, gae_lambda=0.8,
-            values={_RATE: Linear(2e-3, 2e-4), _ENTROPY: Linear(3e-3, 1e-3)},
+            values={_RATE: Linear(2e-3, 5e-4), _ENTROPY: Linear(1e-3, 1e-3)},
         ),
         evaluation=LeagueConfig(schedule="every 100 epochs", games=32),
         checkpoints=_BY_RATING,
