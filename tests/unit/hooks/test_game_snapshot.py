@@ -34,19 +34,22 @@ def built(*hooks: object, **settings: object) -> SelfPlayTrainer:
 
 
 class Looking:
-    """Waits at the end of every epoch until the file has been written anew."""
+    """Waits at the end of every epoch until the file has been written twice: the first may have been begun before."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.seen: list[GameSnapshot] = []
 
     def on_epoch_end(self) -> None:
-        before = read_snapshot(self._path)
-        until = time.monotonic() + 10
+        self._wait_for_another()
+        self.seen.append(self._wait_for_another())
+
+    def _wait_for_another(self) -> GameSnapshot:
+        before, until = read_snapshot(self._path), time.monotonic() + 10
         while (now := read_snapshot(self._path)).wall_time == before.wall_time:
             assert time.monotonic() < until, "nothing was written"
             time.sleep(0.001)
-        self.seen.append(now)
+        return now
 
 
 def test_the_game_is_written_while_it_is_played_and_stays_with_how_the_run_ended(tmp_path: Path) -> None:
