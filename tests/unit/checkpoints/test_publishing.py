@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -184,9 +185,12 @@ def test_wandb_logs_an_artifact_while_offline(
         uri = WandbSink(run).publish(checkpoint)
 
         assert uri == f"wandb-offline://{run.id}/tiny-checkpoint:step-000000000001"
-    records = b"".join(file.read_bytes() for file in tmp_path.rglob("*.wandb"))
-    for name in (b"tiny-checkpoint", b"model.safetensors", b"MANIFEST.json", checkpoint.id.encode()):
-        assert name in records
+    wanted = (b"tiny-checkpoint", b"model.safetensors", b"MANIFEST.json", checkpoint.id.encode())
+    records, until = b"", time.monotonic() + 10
+    while not all(name in records for name in wanted):  # a process of its own writes them, perhaps after the end
+        assert time.monotonic() < until, records
+        records = b"".join(file.read_bytes() for file in tmp_path.rglob("*.wandb"))
+        time.sleep(0.01)
 
 
 def test_without_wandb_the_sink_says_what_to_install(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
