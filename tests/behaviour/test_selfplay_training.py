@@ -6,12 +6,11 @@ import pytest
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
-from hookloop.recipes.selfplay import connect4, shogi, tictactoe
+from hookloop.recipes.selfplay import connect4, tictactoe
 from hookloop.selfplay import (
     NetworkPlayer,
     RandomPlayer,
     build_trainer,
-    make_opponent,
     play_all_lines,
     play_match,
 )
@@ -57,18 +56,6 @@ def test_after_the_recipe_no_opponent_of_tic_tac_toe_can_win(seed: int) -> None:
     trainer.train(config.total_env_steps)
 
     assert play_all_lines("tic_tac_toe", NetworkPlayer(trainer.policy)).losses == 0
-
-
-@pytest.mark.faults  # trains for minutes
-@pytest.mark.timeout(1200)
-def test_shogi_beats_who_mates_where_it_can() -> None:
-    trainer = build_trainer(shogi(), seed=0)
-    player = NetworkPlayer(trainer.policy)
-
-    trainer.train(300_000)
-
-    assert play_match("shogi", player, make_opponent("random"), games=64, max_moves=320).mean > 0.7
-    assert play_match("shogi", player, make_opponent("greedy"), games=64, max_moves=320).mean > 0.6
 
 
 def test_the_recipe_for_connect_four_trains() -> None:
