@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.checkpoints import CheckpointManager, Retention
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.config.settings import EvaluationConfig
 from hookloop.hooks import CheckpointHook, StatsHook
 from hookloop.hooks.evaluation_presets import evaluation_hooks
 from hookloop.rl import build_trainer
 from hookloop.rl.config import EnvConfig, PolicyConfig, RLConfig, TrainerConfig
+from hookloop.runs.folder import RunConfig, RunFolder
 from hookloop.stats import EvaluationTasks, StatsClient
 
 PER_EPOCH = 32

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.cli.run_hooks import run_hooks
 from hookloop.cli.workloads import build_job
 from hookloop.config.overrides import apply_overrides
 from hookloop.display import LiveDisplay, RunView, draw
 from hookloop.hooks import DisplayHook
 from hookloop.recipes import find_recipe
+from hookloop.runs.folder import RunConfig, RunFolder
 
 WIDTH, HEIGHT = 118, 28
 

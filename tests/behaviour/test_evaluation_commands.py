@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunFolder
 from hookloop.replays import read_replay
+from hookloop.runs.folder import RunFolder
 from hookloop.stats import StatsReader
 
 QUICK = ("total_env_steps=2000", "env.num_envs=8", "trainer.num_minibatches=2", "--display", "off")

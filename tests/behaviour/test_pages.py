@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.core.costs import HookCost
+from hookloop.runs.folder import RunConfig, RunFolder
 from hookloop.stats import StatsStore
 from tests.browser import running_browser, visiting
 

@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunFolder
-from hookloop.cli.watched_run import WatchedRun
+from hookloop.runs.folder import RunFolder
+from hookloop.runs.watched_run import WatchedRun
 from tests.browser import running_browser, visiting
 from tests.terminal import Session
 

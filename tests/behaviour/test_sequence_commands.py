@@ -10,7 +10,7 @@ import pytest
 
 from hookloop.checkpoints.store import CheckpointStore
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunFolder
+from hookloop.runs.folder import RunFolder
 
 SMALL = (
     "model.layers=1", "model.heads=2", "model.width=16", "trainer.prompts_per_slot=2", "curriculum.slots=2",

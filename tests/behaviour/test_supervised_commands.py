@@ -17,9 +17,9 @@ import pytest
 from hookloop.checkpoints.store import CheckpointStore
 from hookloop.cli.changes import changes_between
 from hookloop.cli.main import run
-from hookloop.cli.panels import measured, overview, usual_clock
-from hookloop.cli.run_folder import RunFolder
 from hookloop.recipes import find_recipe
+from hookloop.runs.folder import RunFolder
+from hookloop.runs.panels import measured, overview, usual_clock
 from tests.behaviour.test_display import Session
 
 SMALL_DIGITS = (

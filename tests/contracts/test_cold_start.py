@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hookloop.boards import Board, GameSnapshot, GameView, snapshot_bytes
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.replays import write_replay
+from hookloop.runs.folder import RunConfig, RunFolder
 from tests.unit.replays.episodes import episode
 
 HEAVY = ("torch", "numpy", "gymnasium", "sqlalchemy", "pydantic", "yaml", "rich", "cyclopts")

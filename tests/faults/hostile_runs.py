@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookloop.cli.run_folder import RunConfig, RunFolder
+from hookloop.runs.folder import RunConfig, RunFolder
 from tests.hostile_files import MEANINGLESS, NO_STRICT_JSON, SHA, TENSOR_FILES, signed
 from tests.saving import saved
 

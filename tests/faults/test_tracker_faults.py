@@ -15,9 +15,9 @@ import pytest
 
 from hookloop.checkpoints import CheckpointManager
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.core import HookContext, TrainerState, TrainingLoop
 from hookloop.hooks import CheckpointHook, StatsHook, TrackerHook
+from hookloop.runs.folder import RunConfig, RunFolder
 from hookloop.stats import StatsClient, StatsReader
 from hookloop.testing import ToyWorkload
 from hookloop.trackers import JsonlTracker, Tracker, registry

@@ -9,9 +9,9 @@ from hookloop.checkpoints.retention import Retention
 from hookloop.checkpoints.selectors import find
 from hookloop.checkpoints.store import Checkpoint, CheckpointStore, Unreadable
 from hookloop.cli.exit_codes import EXIT_FAILED
-from hookloop.cli.run_folder import RunFolder, find_run
 from hookloop.cli.tables import say, size
 from hookloop.errors import ConfigError, DamagedCheckpointError
+from hookloop.runs.folder import RunFolder, find_run
 from hookloop.storage.lock import RunLock
 
 

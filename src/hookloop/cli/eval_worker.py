@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookloop.cli.evaluate import task_for, use_threads
-from hookloop.cli.run_folder import CONFIG_FILE, RunFolder
 from hookloop.errors import ConfigError, EvaluationError, HookloopError, StatsError
+from hookloop.runs.folder import CONFIG_FILE, RunFolder
 
 if TYPE_CHECKING:
     from hookloop.evaluation import EvaluationResult

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hookloop.cli.run_folder import RunConfig, RunFolder, find_run
 from hookloop.errors import ConfigError, UnknownNameError
+from hookloop.runs.folder import RunConfig, RunFolder, find_run
 
 if TYPE_CHECKING:
     from hookloop.checkpoints import Checkpoint

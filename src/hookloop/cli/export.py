@@ -11,8 +11,8 @@ from hookloop.checkpoints.folder import read_files
 from hookloop.checkpoints.selectors import selected
 from hookloop.checkpoints.store import CheckpointStore
 from hookloop.checkpoints.strict_json import MAX_DEPTH
-from hookloop.cli.run_folder import find_run
 from hookloop.errors import CheckpointError, ConfigError
+from hookloop.runs.folder import find_run
 from hookloop.storage.atomic import write_bytes
 
 MODEL_FILE = "model.safetensors"

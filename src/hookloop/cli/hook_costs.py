@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookloop.cli.run_details import latest_failures
-from hookloop.cli.run_folder import find_run
-from hookloop.cli.run_stats import open_stats
 from hookloop.cli.tables import duration, say, show_table, write_json
 from hookloop.errors import UnknownNameError
+from hookloop.runs.folder import find_run
+from hookloop.runs.standing import open_stats
 
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.cli.run_folder import LATEST, find_run
-from hookloop.cli.run_stats import open_stats
 from hookloop.cli.tables import note, short, show_table, write_json
 from hookloop.display import sparkline
 from hookloop.errors import ConfigError, UnknownNameError
+from hookloop.runs.folder import LATEST, find_run
+from hookloop.runs.standing import open_stats
 
 if TYPE_CHECKING:
     from hookloop.stats.reader import Point

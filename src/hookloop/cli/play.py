@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.boards import seat_names
 from hookloop.cli.boards import painted
 from hookloop.cli.exit_codes import EXIT_DONE
-from hookloop.cli.run_folder import RunFolder, find_run
 from hookloop.cli.workloads import read_settings
 from hookloop.errors import ConfigError
+from hookloop.runs.folder import RunFolder, find_run
 
 if TYPE_CHECKING:
     import numpy as np

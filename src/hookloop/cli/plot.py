@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookloop.charts import Page, Section, write_picture
-from hookloop.cli.panels import Clock, chosen, measured, overview, says_the_most, usual_clock
-from hookloop.cli.run_folder import find_run
 from hookloop.cli.tables import say
 from hookloop.errors import ConfigError
+from hookloop.runs.folder import find_run
+from hookloop.runs.panels import Clock, chosen, measured, overview, says_the_most, usual_clock
 
 ENDINGS = (".png", ".svg", ".html")
 DEFAULT_NAME = "curves.png"

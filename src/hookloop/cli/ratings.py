@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hookloop.cli.run_folder import find_run
-from hookloop.cli.run_stats import open_stats
 from hookloop.cli.tables import say, short, show_table, write_json
 from hookloop.display import sparkline
+from hookloop.runs.folder import find_run
+from hookloop.runs.standing import open_stats
 
 CONFIDENT = 1.96  # standard deviations on either side within which 95 of 100 normal results lie
 MATCH = "match/"

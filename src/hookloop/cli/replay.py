@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from hookloop.cli.boards import painted
 from hookloop.cli.keys import Keys
-from hookloop.cli.run_folder import find_run
 from hookloop.errors import ConfigError
+from hookloop.runs.folder import find_run
 
 if TYPE_CHECKING:
     from hookloop.replays import Replay, ReplayFolder

@@ -8,13 +8,13 @@ from typing import Any
 
 from hookloop.charts import Bars, Facts, Folded, Page, Panel, Part, Prose, Section, Table
 from hookloop.cli.hook_costs import COST_COLUMNS, Cost, costs_of
-from hookloop.cli.panels import CLOCK_NAMES, Clock, MeasuredRun, by_group, measured, overview, usual_clock
 from hookloop.cli.run_details import Details, details
-from hookloop.cli.run_folder import find_run
 from hookloop.cli.run_show import ATTEMPT_COLUMNS, as_text, attempt_rows, changed_from, checkpoint_notes
-from hookloop.cli.run_stats import open_stats
 from hookloop.cli.tables import duration, moment, say, short, size
 from hookloop.errors import ConfigError
+from hookloop.runs.folder import find_run
+from hookloop.runs.panels import CLOCK_NAMES, Clock, MeasuredRun, by_group, measured, overview, usual_clock
+from hookloop.runs.standing import open_stats
 
 DEFAULT_NAME = "report.html"
 _MOST_ROWS = 1000

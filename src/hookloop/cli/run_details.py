@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from hookloop.boards.snapshot import read_snapshot, snapshot_as_plain
 from hookloop.checkpoints.store import Checkpoint, CheckpointStore
 from hookloop.cli.changes import changes_between
-from hookloop.cli.run_folder import RunConfig, RunFolder
-from hookloop.cli.run_stats import KILLED, NO_STATISTICS, how_it_stands, open_stats
-from hookloop.cli.tags import read_tags
 from hookloop.errors import ConfigError, SnapshotError, StatsError, UnknownNameError
+from hookloop.runs.folder import RunConfig, RunFolder
+from hookloop.runs.standing import KILLED, NO_STATISTICS, how_it_stands, open_stats
+from hookloop.runs.tags import read_tags
 
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader

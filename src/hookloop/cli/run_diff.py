@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.cli.changes import changes_between
-from hookloop.cli.run_folder import RunFolder, find_run
 from hookloop.cli.run_show import as_text
-from hookloop.cli.run_stats import open_stats
 from hookloop.cli.tables import note, say, short, show_table, write_json
 from hookloop.display import sparkline
 from hookloop.errors import StatsError
+from hookloop.runs.folder import RunFolder, find_run
+from hookloop.runs.standing import open_stats
 
 Curves = dict[str, list[float]]
 _IDENTITY = ("recipe", "seed", "threads")

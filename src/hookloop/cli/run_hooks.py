@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.cli.workloads import own_hooks, saves_within_epochs
 from hookloop.config.settings import RunSettings
+from hookloop.runs.folder import RunConfig, RunFolder
 
 if TYPE_CHECKING:
     from hookloop.checkpoints import CheckpointManager

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.cli.run_details import Details, details
-from hookloop.cli.run_folder import find_run
 from hookloop.cli.tables import duration, moment, say, short, show_table, size, write_json
+from hookloop.runs.folder import find_run
 
 
 def show(run: str, *, runs_dir: Path = Path("runs"), json: bool = False) -> int:

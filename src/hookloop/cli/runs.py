@@ -11,11 +11,11 @@ from pathlib import Path
 
 from cyclopts import App
 
-from hookloop.cli.run_folder import CONFIG_FILE, RunFolder, all_runs, find_run
-from hookloop.cli.run_stats import summary
 from hookloop.cli.tables import moment, note, say, short, show_table, write_json
-from hookloop.cli.tags import add_tags, read_tags, remove_tags
 from hookloop.errors import ConfigError, StatsError, did_you_mean
+from hookloop.runs.folder import CONFIG_FILE, RunFolder, all_runs, find_run
+from hookloop.runs.standing import summary
+from hookloop.runs.tags import add_tags, read_tags, remove_tags
 from hookloop.storage.lock import RunLock, require_free
 
 REMOVED_PREFIX = ".removed-"

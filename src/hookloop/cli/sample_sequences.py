@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import sys
 
-from hookloop.cli.run_folder import RunFolder
 from hookloop.errors import ConfigError
+from hookloop.runs.folder import RunFolder
 
 
 def answer_prompts(

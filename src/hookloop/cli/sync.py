@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.cli.exit_codes import EXIT_FAILED
-from hookloop.cli.run_folder import RunFolder, find_run
 from hookloop.config.settings import options_by_name
 from hookloop.errors import ConfigError, RunLockedError, StatsError
 from hookloop.hooks.stats_source import StatsSource
 from hookloop.hooks.trackers import tracker_lock
+from hookloop.runs.folder import RunFolder, find_run
 from hookloop.trackers import Replay, Tracker, make_tracker
 from hookloop.trackers.registry import ALWAYS
 

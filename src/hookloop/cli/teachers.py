@@ -8,9 +8,9 @@ from typing import Any
 
 from hookloop.checkpoints import CheckpointManager
 from hookloop.checkpoints.selectors import find
-from hookloop.cli.run_folder import RunFolder, find_run
 from hookloop.errors import ConfigError
 from hookloop.rl.config import KickstartConfig, PolicyConfig, RLConfig
+from hookloop.runs.folder import RunFolder, find_run
 
 
 def pin_teachers(settings: RLConfig, runs_dir: Path) -> RLConfig:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hookloop.cli.changes import Change, changes_between, refuse_changes
 from hookloop.cli.learners import learners, require_as_many
-from hookloop.cli.run_folder import RunConfig, RunFolder, find_run, new_run
 from hookloop.cli.run_hooks import Display, resolved, run_hooks
 from hookloop.cli.workloads import Job, Result, build_job, read_settings, settle
 from hookloop.config.overrides import apply_overrides
@@ -24,6 +23,7 @@ from hookloop.config.settings import RunSettings
 from hookloop.core.agreement import require_same
 from hookloop.errors import ConfigError
 from hookloop.recipes import find_recipe, split_arguments
+from hookloop.runs.folder import RunConfig, RunFolder, find_run, new_run
 from hookloop.storage.atomic import write_json
 from hookloop.storage.lock import RunLock
 

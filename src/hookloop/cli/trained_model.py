@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookloop.cli.run_folder import RunFolder, find_run
 from hookloop.cli.workloads import read_settings
 from hookloop.errors import CheckpointError, ConfigError
+from hookloop.runs.folder import RunFolder, find_run
 
 if TYPE_CHECKING:
     from hookloop.supervised.config import SupervisedConfig

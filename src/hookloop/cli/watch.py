@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hookloop.cli.exit_codes import EXIT_DONE
-from hookloop.cli.run_folder import find_run
-from hookloop.cli.watched_run import STARTING, WatchedRun
 from hookloop.display import LiveDisplay, RunView, can_draw, json_line, plain_line
 from hookloop.errors import ConfigError
+from hookloop.runs.folder import find_run
+from hookloop.runs.watched_run import STARTING, WatchedRun
 
 _HINT = "q leaves, and the run goes on"
 _LEAVE = b"q"

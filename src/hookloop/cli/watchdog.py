@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from hookloop.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HUNG
-from hookloop.cli.run_folder import find_run
 from hookloop.monitoring.outside import watch_heartbeat
+from hookloop.runs.folder import find_run
 
 _EXIT_CODES = {"ended": EXIT_DONE, "running": EXIT_DONE, "killed": EXIT_HUNG, "hung": EXIT_HUNG}
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from hookloop.cli.run_folder import RunFolder
 from hookloop.cli.teachers import find_teacher, pin_teachers
 from hookloop.config.settings import RunSettings
 from hookloop.errors import ConfigError, UnknownNameError
+from hookloop.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from hookloop.core import HookManager, LoopResult, TrainerState

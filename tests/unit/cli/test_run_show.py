@@ -7,9 +7,9 @@ import pytest
 
 from hookloop.cli.hook_costs import costs_of
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.core.costs import HookCost
 from hookloop.core.state import HookFailures
+from hookloop.runs.folder import RunConfig, RunFolder
 from hookloop.stats import StatsReader, StatsStore
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.hooks.trackers import tracker_lock
+from hookloop.runs.folder import RunConfig, RunFolder
 from hookloop.stats import StatsReader, StatsStore
 from tests.unit.stats.logged import log_epoch, reading
 

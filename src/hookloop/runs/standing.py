@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookloop.cli.run_folder import RunFolder
-from hookloop.cli.tags import read_tags
 from hookloop.errors import ConfigError, RunLockedError, StatsError
+from hookloop.runs.folder import RunFolder
+from hookloop.runs.tags import read_tags
 from hookloop.storage.lock import require_free
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hookloop.charts import Curve, Panel
-from hookloop.cli.run_folder import RunFolder
-from hookloop.cli.run_stats import open_stats
 from hookloop.errors import UnknownNameError
+from hookloop.runs.folder import RunFolder
+from hookloop.runs.standing import open_stats
 
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.cli.tags import add_tags, read_tags, remove_tags
 from hookloop.errors import ConfigError, UnknownNameError
+from hookloop.runs.tags import add_tags, read_tags, remove_tags
 
 
 def test_tags_are_added_and_removed(tmp_path: Path) -> None:

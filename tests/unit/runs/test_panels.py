@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from hookloop.charts import Panel
-from hookloop.cli.panels import by_group, chosen, measured, overview
-from hookloop.cli.run_folder import RunConfig, RunFolder
 from hookloop.errors import UnknownNameError
+from hookloop.runs.folder import RunConfig, RunFolder
+from hookloop.runs.panels import by_group, chosen, measured, overview
 from hookloop.stats import StatsStore
 
 

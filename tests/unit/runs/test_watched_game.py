@@ -12,10 +12,10 @@ from rich.console import Console
 
 from hookloop.boards import Board, GameSnapshot, GameView, Move, Square, snapshot_bytes
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunConfig, RunFolder
-from hookloop.cli.watched_run import WatchedRun
 from hookloop.display import LiveDisplay, RunView, draw
 from hookloop.monitoring import Heartbeat
+from hookloop.runs.folder import RunConfig, RunFolder
+from hookloop.runs.watched_run import WatchedRun
 from hookloop.testing import ManualClock
 
 BOARD = Board(tuple((Square(".", "·"), Square("X", "●", 0)) for _ in range(2)), last=frozenset({(0, 1)}))

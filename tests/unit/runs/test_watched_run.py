@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from hookloop.cli.main import run
-from hookloop.cli.run_folder import RunConfig, RunFolder
-from hookloop.cli.watched_run import GONE, STARTING, WatchedRun
 from hookloop.core.costs import HookCost
 from hookloop.display import RunView
 from hookloop.monitoring import Heartbeat, PhaseTrace
+from hookloop.runs.folder import RunConfig, RunFolder
+from hookloop.runs.watched_run import GONE, STARTING, WatchedRun
 from hookloop.stats import StatsStore
 
 

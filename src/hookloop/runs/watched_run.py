@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookloop.cli.run_folder import RunConfig, RunFolder
-from hookloop.cli.watched_game import WatchedGame
 from hookloop.display import Curve, Evaluation, Failure, History, Pace, RunView, SavedCheckpoint
 from hookloop.display.view import EPOCHS, RUNNING
 from hookloop.errors import StatsError
 from hookloop.monitoring.outside import Verdict, watch_heartbeat
+from hookloop.runs.folder import RunConfig, RunFolder
+from hookloop.runs.watched_game import WatchedGame
 
 if TYPE_CHECKING:
     from hookloop.stats import StatsReader

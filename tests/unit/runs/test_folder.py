@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.cli.run_folder import RunConfig, RunFolder, all_runs, find_run
 from hookloop.errors import ConfigError
 from hookloop.monitoring import Heartbeat
+from hookloop.runs.folder import RunConfig, RunFolder, all_runs, find_run
 
 
 def make_run(runs_dir: Path, name: str, made: float = 1000.0) -> RunFolder:
