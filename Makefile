@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-DEV_EXTRAS ?= dev,envpool,examples,games,plot,postgres,ray,s3,tensorboard,wandb
+DEV_EXTRAS ?= dev,dashboard,envpool,examples,games,plot,postgres,ray,s3,tensorboard,wandb
 TORCH ?= 2.13.0
 BENCH_ARGS ?=
 TRAIN_ARGS ?=

@@ -54,7 +54,7 @@ def test_the_settings_of_a_rollout_worker_bring_no_torch() -> None:
      ["config", "cartpole"], ["config", "arithmetic"], ["checkpoints", "--help"], ["export", "--help"],
      ["import", "--help"], ["watch", "--help"], ["watchdog", "--help"], ["sync", "--help"], ["runs"],
      ["runs", "--help"], ["runs", "show", "--help"], ["plot", "--help"], ["report", "--help"],
-     ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"],
+     ["eval", "--help"], ["eval-worker", "--help"], ["replay", "--help"], ["dash", "--help"],
      ["sample", "--help"], ["predict", "--help"], ["play", "--help"], ["ratings", "--help"]],
 )  # fmt: skip
 def test_reading_commands_do_not_import_torch_or_numpy(arguments: list[str]) -> None:
@@ -70,6 +70,18 @@ def test_watching_a_run_does_not_import_torch_or_numpy(tmp_path: Path) -> None:
     words = ["watch", "mine", "--once", "--json", "--runs-dir", str(tmp_path)]
 
     loaded = modules_after(f"from hookloop.cli.main import run; assert run({words!r}) == 0")
+
+    assert not loaded & {"torch", "numpy", "gymnasium", "pyspiel"}
+
+
+def test_the_dashboard_looks_at_runs_without_torch_or_numpy(tmp_path: Path) -> None:
+    pytest.importorskip("starlette", reason="the dashboard is not installed: pip install 'hookloop[dashboard]'")
+    RunFolder(tmp_path / "mine").write_config(RunConfig("connect4", 0, 1, {}, workload="selfplay"))
+
+    loaded = modules_after(
+        "from pathlib import Path; import hookloop.cli.dash, hookloop.dashboard.server as server;"
+        f"looks = server.Looks(Path({str(tmp_path)!r})); looks.runs(); looks.view('mine')"
+    )
 
     assert not loaded & {"torch", "numpy", "gymnasium", "pyspiel"}
 

@@ -7,7 +7,7 @@ from hookloop.boards.kinds import Kind, kind_of
 from hookloop.boards.marking import marked
 from hookloop.boards.names import seat_names
 from hookloop.boards.reading import read_board
-from hookloop.boards.snapshot import GameSnapshot, read_snapshot, snapshot_bytes, view_as_plain
+from hookloop.boards.snapshot import GameSnapshot, board_as_plain, read_snapshot, snapshot_bytes, view_as_plain
 
 __all__ = [
     "EMPTY",
@@ -21,6 +21,7 @@ __all__ = [
     "Move",
     "MoveFacts",
     "Square",
+    "board_as_plain",
     "board_text",
     "draw_board",
     "kind_of",

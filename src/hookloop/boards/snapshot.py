@@ -102,6 +102,11 @@ _SNAPSHOT = record(
 )
 
 
+def board_as_plain(board: Board) -> dict[str, Plain]:
+    """Return a board as plain data."""
+    return _BOARD.write(board)
+
+
 def view_as_plain(view: GameView) -> dict[str, Plain]:
     """Return a game as plain data: mappings, lists, texts, numbers."""
     return _VIEW.write(view)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, takewhile
+
+from hookloop.charts.palette import colour_of, dash_of
 
 MOST_BUCKETS = 1000
 FLAT_SHARE = 1e-9
@@ -54,7 +56,8 @@ class Panel:
 
     Args:
         title: What is shown.
-        curves: The curves; of each run in its colour, of each further metric in another dash.
+        curves: The curves; of each run in its colour, of each further metric in another dash. Of one run alone each
+            metric has its colour.
         x_name: The clock below.
         y_name: What the values are, with their unit.
         smooth_points: Draw the mean over this many points, and the curve itself pale behind it; 1 draws it as it is.
@@ -83,6 +86,19 @@ class Panel:
     def names(self) -> list[str]:
         """The metrics of its curves, in order."""
         return list(dict.fromkeys(curve.name for curve in self.curves))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What to call each metric beside its curve: without the words before a slash that all of them begin with."""
+        words = [name.split("/")[:-1] for name in self.names]
+        shared = list(takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False)))
+        begin = sum(len(column[0]) + 1 for column in shared) if len(words) > 1 else 0
+        return {name: label_of(name[begin:]) for name in self.names}
+
+    def look_of(self, curve: Curve, runs: Sequence[str]) -> tuple[str, str]:
+        """Return the colour and the dash of a curve, in a chart beside those of ``runs``."""
+        metric = self.names.index(curve.name)
+        return (colour_of(runs.index(curve.run)), dash_of(metric)) if len(runs) > 1 else (colour_of(metric), dash_of(0))
 
     @property
     def flat_range(self) -> tuple[float, float] | None:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from hookloop.charts.curve import Curve, Panel, label_of, smoothed, thinned
-from hookloop.charts.palette import GAP_COLOUR, colour_of, dash_of
+from hookloop.charts.palette import GAP_COLOUR, colour_of
 
 Figure = dict[str, Any]
 
@@ -78,11 +78,13 @@ def _title(text: str) -> Figure:
 
 def _traces(curve: Curve, panel: Panel, runs: Sequence[str]) -> list[Figure]:
     drawn = thinned(curve)
-    look = {"color": colour_of(runs.index(curve.run)), "dash": dash_of(panel.names.index(curve.name)), "width": 2}
-    label = " ".join(part for part in (curve.run if len(runs) > 1 else "", curve.name) if part)
+    colour, dash = panel.look_of(curve, runs)
+    look = {"color": colour, "dash": dash, "width": 2}
+    run = label_of(curve.run) if len(runs) > 1 else ""
+    label = " ".join(part for part in (run, panel.labels[curve.name]) if part)
     shared: Figure = {
         "type": "scatter",
-        "name": as_plotly(label_of(label)),
+        "name": as_plotly(label),
         "legendgroup": as_plotly(curve.name),
         "meta": {"run": curve.run},
         "line": look,
@@ -101,7 +103,7 @@ def _traces(curve: Curve, panel: Panel, runs: Sequence[str]) -> list[Figure]:
         traces.append(
             {
                 **shared,
-                "name": as_plotly(f"{label_of(label)} not finite"),
+                "name": as_plotly(f"{label} not finite"),
                 "x": [x for x, _, _ in gaps],
                 "y": [height for _, _, height in gaps],
                 "text": [str(value) for _, value, _ in gaps],

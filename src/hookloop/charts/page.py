@@ -92,7 +92,7 @@ class Page:
         runs = runs_of([panel for section in self.sections for panel in _panels(section.parts)])
         body = _Body(runs)
         sections = "".join(map(body.section, self.sections))
-        scripts = [_plotly(), _asset("page.js")]
+        scripts = [_plotly(), _asset("draw.js"), _asset("page.js")]
         policy = (
             f"default-src 'none'; script-src {' '.join(map(_hashed, scripts))}; style-src 'unsafe-inline'; "
             "img-src data: blob:; base-uri 'none'; form-action 'none'"

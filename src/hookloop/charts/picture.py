@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hookloop.charts.curve import Curve, Panel, label_of, runs_of, smoothed, thinned
-from hookloop.charts.palette import GAP_COLOUR, colour_of, dash_of
+from hookloop.charts.palette import GAP_COLOUR, colour_of
 from hookloop.errors import MissingExtraError
 from hookloop.storage.atomic import write_bytes
 
@@ -91,9 +91,9 @@ def _matplotlib() -> tuple[Live, Live]:
 
 
 def _draw(axis: Live, panel: Panel, runs: list[str]) -> None:
-    names = panel.names
     for curve in panel.curves:
-        look = {"color": colour_of(runs.index(curve.run)), "linestyle": _LINES[dash_of(names.index(curve.name))]}
+        colour, dash = panel.look_of(curve, runs)
+        look = {"color": colour, "linestyle": _LINES[dash]}
         drawn = thinned(curve)
         if panel.smooth_points > 1:
             axis.plot(*_gapped(drawn), **{**look, "alpha": 0.25, "linewidth": 1.0})
@@ -119,17 +119,19 @@ def _draw(axis: Live, panel: Panel, runs: list[str]) -> None:
         axis.set_xscale("log")
     axis.xaxis.set_major_formatter(_short_number)
     axis.yaxis.set_major_formatter(_short_number)
-    _put_legend(axis, names)
+    _put_legend(axis, panel, runs)
 
 
-def _put_legend(axis: Live, names: list[str]) -> None:
-    """Say which dash is which metric where there are several, and that something was not finite."""
+def _put_legend(axis: Live, panel: Panel, runs: list[str]) -> None:
+    """Say which line is which metric where there are several, and that something was not finite."""
     handles, labels = axis.get_legend_handles_labels()
-    lines = [
-        (axis.plot([], [], color=_PALE_INK, linestyle=_LINES[dash_of(k)])[0], label_of(name))
-        for k, name in enumerate(names)
-    ]
-    shown = [*(lines if len(names) > 1 else []), *list(zip(handles, labels, strict=True))[:1]]
+    first_of = {curve.name: curve for curve in reversed(panel.curves)}
+    lines: list[tuple[Live, str]] = []
+    for name, label in panel.labels.items():
+        colour, dash = panel.look_of(first_of[name], runs)
+        ink = colour if len(runs) < 2 else _PALE_INK  # of several runs each has its own
+        lines.append((axis.plot([], [], color=ink, linestyle=_LINES[dash])[0], label))
+    shown = [*(lines if len(lines) > 1 else []), *list(zip(handles, labels, strict=True))[:1]]
     if shown:
         made = axis.legend([line for line, _ in shown], [str(text) for _, text in shown], fontsize=7, frameon=False)
         made.set_zorder(5)

@@ -52,6 +52,7 @@ app.command("hookloop.cli.recipes:config", help="Show a recipe's settings and wh
 app.command("hookloop.cli.bench:bench", help="Measure how many workers a recipe's rollouts are worth.")
 app.command("hookloop.cli.check_env:check_env", help="Check that an environment behaves.")
 app.command("hookloop.cli.watch:watch", help="Show a run live, from another shell.")
+app.command("hookloop.cli.dash:dash", help="Show all runs live in a browser.")
 app.command("hookloop.cli.watchdog:watchdog", help="Watch a run from outside, and end it if it hangs.")
 app.command("hookloop.cli.hooks:hooks", help="List every hook a configuration can name, or what those of a run cost.")
 app.command("hookloop.cli.doctor:doctor", help="Check what is installed and say what is missing.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-from hookloop.boards import Board, Square, marked, read_board
+from hookloop.boards import Board, Square, board_as_plain, marked, read_board
 from hookloop.replays.files import Replay
 
 KIND = "game"
+_LASTING = ("files", "ranks", "is_slanted", "has_files_below")
+"""What all boards of a game have in common."""
 _RESULTS = {"draw": "a draw", "cut_off": "cut off without a winner"}
 
 
@@ -52,24 +55,16 @@ def page_data(replay: Replay, steps: int) -> dict[str, Any]:
         return {"boards": [replay.board(step) or "" for step in range(steps)], "moves": moves}
     pieces: dict[Square, int] = {}
     squares = [[pieces.setdefault(square, len(pieces)) for row in board.rows for square in row] for board in boards]
-    last, width = boards[-1], len(boards[-1].rows[0])
+    drawn = [board_as_plain(board) for board in boards]
     return {
         "moves": moves,
         "game": {
-            "width": width,
-            "files": last.files,
-            "ranks": last.ranks,
-            "isSlanted": last.is_slanted,
-            "hasFilesBelow": last.has_files_below,
+            "width": len(boards[-1].rows[0]),
+            "board": {name: drawn[-1][name] for name in _LASTING},
             "players": players(replay),
-            "pieces": [[square.symbol.strip(), square.seat, square.letters.strip()] for square in pieces],
+            "pieces": [asdict(square) for square in pieces],
             "squares": squares,
-            "marks": [[row * width + column for row, column in sorted(board.last)] for board in boards],
-            "hands": [[_held(board, seat) for seat in (0, 1)] for board in boards] if last.hands else [],
+            "marks": [board["last"] for board in drawn],
+            "hands": [board["hands"] for board in drawn] if boards[-1].hands else [],
         },
     }
-
-
-def _held(board: Board, seat: int) -> list[list[Any]]:
-    pieces = next((hand.pieces for hand in board.hands if hand.seat == seat), ())
-    return [[square.symbol, square.letters, count] for square, count in pieces]

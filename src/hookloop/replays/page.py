@@ -20,18 +20,27 @@ MOST_STEPS = 20_000
 MOST_CURVES = 16
 MOST_NUMBERS = 64
 DIGITS = 6
-_PLACE = re.compile("__TITLE__|__DATA__")
+_PLACE = re.compile("__TITLE__|__DATA__|__BOARD_STYLE__|__BOARD_SCRIPT__")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def replay_page(replay: Replay) -> str:
     """Return the page."""
-    template = files("hookloop.replays").joinpath("player.html").read_text(encoding="utf-8")
+    template = _asset("hookloop.replays", "player.html")
     # In a script, "<" could end it; as an escape it means the same and ends nothing.
     data = json.dumps(_data(replay), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    parts = {"__TITLE__": html.escape(summary(replay)), "__DATA__": data}
+    parts = {
+        "__TITLE__": html.escape(summary(replay)),
+        "__DATA__": data,
+        "__BOARD_STYLE__": _asset("hookloop.boards", "board.css"),
+        "__BOARD_SCRIPT__": _asset("hookloop.boards", "board.js"),
+    }
     # In one pass: what stands in one part is not looked at for another.
     return _PLACE.sub(lambda place: parts[place[0]], template)
+
+
+def _asset(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def _data(replay: Replay) -> dict[str, Any]:

@@ -58,7 +58,14 @@ class _Wish:
         return []
 
 
+_EVALUATION = "evaluation "
+_MATCH = f"{_EVALUATION}match/"
+"""A score against an opponent is no return, and lies elsewhere."""
+_PAST = rf"{_MATCH}epoch-\d+"
 _WISHES = (
+    _Wish("rating", (r"eval/rating(_low|_high)?",)),
+    _Wish("matches", (), "share of points won"),
+    _Wish("how games end", (r"game/recent/(first_wins|second_wins|draws|cut_off)",), "share of the latest games"),
     _Wish("loss", (r"(train_|val_)?loss(es)?(/(total|train|validation|val))?", r"loss(es)?/[^/]+/total")),
     _Wish("policy loss", (r"loss(es)?/([^/]+/)?(policy|actor)",)),
     _Wish("value loss", (r"loss(es)?/([^/]+/)?(value|critic)",)),
@@ -76,7 +83,7 @@ def says_the_most(key: str) -> bool:
 
 def usual_clock(folders: Sequence[RunFolder]) -> Clock:
     """Return the clock that says the most about these runs; epochs are what runs of all kinds have."""
-    return "env_steps" if all(folder.read_config().workload == "rl" for folder in folders) else "epoch"
+    return "env_steps" if all(folder.read_config().step_clock == "env_steps" for folder in folders) else "epoch"
 
 
 def measured(folder: RunFolder, clock: Clock, is_wanted: Callable[[str], bool] = lambda _: True) -> MeasuredRun:
@@ -97,20 +104,28 @@ def measured(folder: RunFolder, clock: Clock, is_wanted: Callable[[str], bool] =
 def overview(runs: Sequence[MeasuredRun], clock: Clock, smooth_points: int) -> list[Panel]:
     """Return the panels that say the most: loss, accuracy or return, learning rate, gradients, time and throughput."""
     known = sorted({key for run in runs for key in run.curves})
+    evaluations = [curve for run in runs for curve in run.evaluations]
     panels: list[Panel] = []
     for wish in _WISHES:
         keys = wish.keys(known)
         curves = [run.curves[key] for run in runs for key in keys if key in run.curves]
         if wish.title == "return":
-            curves += [curve for run in runs for curve in run.evaluations]
+            curves += [curve for curve in evaluations if not curve.name.startswith(_MATCH)]
+        if wish.title == "matches":
+            curves += [curve for curve in evaluations if _is_lasting_match(curve)]
         if curves:
-            panels.append(_panel(wish.title, curves, runs, clock, smooth_points))
+            panels.append(_panel(wish.title, curves, runs, clock, smooth_points, wish.y_name))
     times = [_per_epoch(run, clock, "time per epoch", lambda seconds, _: seconds) for run in runs]
     speeds = [_per_epoch(run, clock, "throughput", lambda seconds, steps: steps / seconds) for run in runs]
     for title, y_name, curves in (("time per epoch", "seconds", times), ("throughput", "steps per second", speeds)):
         if any(len(curve) for curve in curves):
             panels.append(_panel(title, curves, runs, clock, smooth_points, y_name))
     return panels
+
+
+def _is_lasting_match(curve: Curve) -> bool:
+    """Tell whether a curve is one of matches against an opponent that stays; past versions come and go."""
+    return curve.name.startswith(_MATCH) and not re.fullmatch(_PAST, curve.name)
 
 
 def chosen(runs: Sequence[MeasuredRun], keys: Sequence[str], clock: Clock, smooth_points: int) -> list[Panel]:
@@ -129,9 +144,14 @@ def by_group(run: MeasuredRun, clock: Clock) -> dict[str, list[Panel]]:
     """Return a panel for every metric of a run, by what stands before the first slash of its name."""
     groups: dict[str, list[Panel]] = {}
     for key, curve in run.curves.items():
-        group, _, rest = key.partition("/")
-        groups.setdefault(group if rest else "other", []).append(_panel(key, [curve], [run], clock, 1))
+        groups.setdefault(group_of(key), []).append(_panel(key, [curve], [run], clock, 1))
     return groups
+
+
+def group_of(key: str) -> str:
+    """Return what stands before the first slash of a metric's name."""
+    group, _, rest = key.partition("/")
+    return group if rest else "other"
 
 
 def _panel(
@@ -153,7 +173,7 @@ def _evaluations(rows: Sequence[dict[str, Any]], run: str, clock: Clock) -> list
         if row["score"] is not None:
             by_name.setdefault(row["name"], []).append(row)
     return [
-        Curve(f"evaluation {name}", [float(row[clock]) for row in found], [float(row["score"]) for row in found], run)
+        Curve(f"{_EVALUATION}{name}", [float(row[clock]) for row in found], [float(row["score"]) for row in found], run)
         for name, found in by_name.items()
     ]
 

@@ -96,3 +96,27 @@ def test_values_that_differ_by_rounding_alone_are_shown_as_a_flat_line() -> None
 
     assert flat == [pytest.approx((0.09, 0.11)), (-1.0, 1.0), pytest.approx((-2.2, -1.8))]
     assert steep == [None, None, None]
+
+
+def test_metrics_of_a_panel_are_called_by_what_tells_them_apart() -> None:
+    def labels(*names: str) -> list[str]:
+        return list(Panel("some", [Curve(name, [1.0], [1.0]) for name in names]).labels.values())
+
+    assert labels("game/recent/draws", "game/recent/first_wins") == ["draws", "first_wins"]
+    assert labels("eval/rating", "eval/rating_low") == ["rating", "rating_low"]
+    assert labels("return/mean", "evaluation match/greedy") == ["return/mean", "evaluation match/greedy"]
+    assert labels("loss/a/x", "loss/b/x") == ["a/x", "b/x"]
+    assert labels("losses/ppo/policy") == ["losses/ppo/policy"]
+    assert labels("loss", "loss/value") == ["loss", "loss/value"]
+    assert labels("a" * 100)[0].startswith("a" * 27)
+
+
+def test_metrics_of_one_run_are_told_apart_by_colour_and_those_of_several_by_dash() -> None:
+    def looks(*runs: str) -> list[tuple[str, str]]:
+        panel = Panel("some", [Curve(name, [1.0], [1.0], run) for run in runs for name in ("a", "b")])
+        return [panel.look_of(curve, runs) for curve in panel.curves]
+
+    assert [dash for _, dash in looks("one")] == ["solid", "solid"]
+    assert len({colour for colour, _ in looks("one")}) == 2
+    assert [dash for _, dash in looks("one", "two")] == ["solid", "dash", "solid", "dash"]
+    assert len({colour for colour, _ in looks("one", "two")}) == 2

@@ -30,7 +30,7 @@ def test_no_text_of_the_data_becomes_a_tag() -> None:
     html = hostile_page().html()
 
     assert HOSTILE not in html
-    assert html.count("<script") - sum(script.count("<script") for script in scripts_of(html)) == 3
+    assert html.count("<script") - sum(script.count("<script") for script in scripts_of(html)) == 4
     assert "&lt;/script&gt;&lt;script&gt;alert(" in html
 
 

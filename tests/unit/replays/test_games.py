@@ -42,10 +42,10 @@ def test_a_page_holds_boards_square_by_square() -> None:
 
     assert data["moves"] == ["x(0,0)", "o(0,1)", "x(1,0)", "o(1,1)", "x(2,0)"]
     board = data["game"]
-    shown = [board["pieces"][piece][0] for piece in board["squares"][-1]]
+    shown = [board["pieces"][piece]["symbol"] for piece in board["squares"][-1]]
     assert "".join(shown) == "XO·XO·X··"
-    assert board["marks"][-1] == [6]
-    assert (board["width"], board["files"], board["hands"]) == (3, ["0", "1", "2"], [])
+    assert board["marks"][-1] == [[2, 0]]
+    assert (board["width"], board["board"]["files"], board["hands"]) == (3, ["0", "1", "2"], [])
 
 
 def test_a_game_of_an_unknown_form_is_shown_as_it_was_written() -> None:

@@ -102,3 +102,18 @@ def test_metrics_are_grouped_by_what_stands_before_the_slash(tmp_path: Path) -> 
         "loss": ["loss/a", "loss/b"],
         "other": ["lone"],
     }
+
+
+def test_a_run_that_plays_shows_its_rating_how_games_end_and_matches_apart_from_its_return(tmp_path: Path) -> None:
+    names = ("return/mean", "eval/rating", "eval/rating_low", "eval/rating_high", "game/recent/draws", "game/draws")
+    folder = make_run(tmp_path / "one", {name: [1.0, 2.0] for name in names})
+    with StatsStore(folder.stats_file, run_id=folder.read_config().run_id) as store:
+        for name in ("match/random", "match/epoch-40", "eval@some"):
+            store.log_evaluation(name, {"score": 0.5}, {"epochs": 2, "env_steps": 20, "seconds": 1.0}, episodes=2)
+
+    panels = {panel.title: panel.names for panel in overview([measured(folder, "env_steps")], "env_steps", 1)}
+
+    assert panels["rating"] == ["eval/rating", "eval/rating_high", "eval/rating_low"]
+    assert panels["how games end"] == ["game/recent/draws"]
+    assert panels["matches"] == ["evaluation match/random"]
+    assert panels["return"] == ["return/mean", "evaluation eval@some"]
