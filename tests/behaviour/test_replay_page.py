@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookloop.replays import replay_page
-from tests.unit.replays.episodes import episode
+from tests.unit.replays.episodes import episode, game
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -135,3 +135,17 @@ def test_an_episode_without_thoughts_shows_what_there_is(opened: Any) -> None:
     assert page.is_hidden("#value-figure")
     assert page.is_hidden("#probability-figure")
     assert page.title() != "hacked"
+
+
+def test_a_game_is_shown_square_by_square_with_the_last_move_and_its_moves(opened: Any) -> None:
+    page = opened(game())
+
+    page.click("#next")
+    assert page.locator("#squares td").all_inner_texts() == ["X", "O", "·", "·", "·", "·", "·", "·", "·"]
+    assert page.locator("#squares td.last").all_inner_texts() == ["O"]
+    assert page.locator("#squares th").all_inner_texts()[1:4] == ["0", "1", "2"]
+    page.check("#letters")
+    assert page.locator("#squares td").all_inner_texts()[:3] == ["X", "O", "."]
+    page.click("#moves button:nth-child(5)")
+    assert place(page) == "step 5 of 5"
+    assert page.locator("#squares td.last").get_attribute("class") == "seat0 last"
