@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -29,11 +31,11 @@ class Visit:
     requests: list[str]
     """Every address that was asked for, the page's own included."""
 
-    def wait_until(self, expression: str, seconds: float = 20.0) -> None:
+    def wait_until(self, expression: str) -> None:
         """Wait until an expression of JavaScript is true; playwright's own way needs a page that allows eval."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.page.evaluate(expression):
-            assert time.monotonic() < deadline, f"not within {seconds} seconds: {expression}"
+            assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS:g} seconds: {expression}"
             self.page.wait_for_timeout(50)
 
 
@@ -48,7 +50,8 @@ def running_browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        patience = 1000 * PATIENCE_SECONDS
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=patience)
         try:
             yield browser
         finally:
@@ -68,6 +71,7 @@ def visiting(
     """Open a file or an address in a window of its own."""
     window: dict[str, Any] = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
     context = browser.new_context(**window, offline=is_offline)
+    context.set_default_timeout(1000 * PATIENCE_SECONDS)
     try:
         visit = Visit(context.new_page(), [], [])
         visit.page.on("console", lambda said: said.type in ("error", "warning") and visit.complaints.append(said.text))

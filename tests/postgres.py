@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 USER = "postgres"
 
 
@@ -84,7 +86,7 @@ def _account() -> str | None:
     pytest.skip("PostgreSQL does not run as root, and there is no other account")
 
 
-def _wait_until_ready(url: str, log: Path, seconds: float = 30.0) -> None:
+def _wait_until_ready(url: str, log: Path, seconds: float = PATIENCE_SECONDS) -> None:
     import psycopg
 
     deadline = time.monotonic() + seconds

@@ -6,7 +6,6 @@ import itertools
 import os
 import socket
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,13 +97,6 @@ def torchrun(*words: str, cwd: Path, extra: Mapping[str, str] | None = None) -> 
     launch = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port()))
     told = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1", **(extra or {})}
     return command(*launch, *words, output=cwd / f"torchrun-{next(_numbers)}.txt", cwd=cwd, environment=told)
-
-
-def await_some(is_there: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_there():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def processes_in(folder: Path) -> list[int]:

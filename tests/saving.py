@@ -15,7 +15,7 @@ from hookloop.checkpoints import CheckpointManager, Description, Retention
 from hookloop.storage.disk import LocalDisk
 
 PARTS = {"model": ("model",), "optimizer": ("optimizer",)}
-EVENT_SECONDS = 20
+EVENT_SECONDS = 60
 """How long a test waits for an event that must come; a test that waits in vain fails."""
 
 

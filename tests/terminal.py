@@ -16,8 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.screen import Screen
-
-PATIENCE_SECONDS = 60
+from tests.waiting import PATIENCE_SECONDS
 
 
 class Session:
@@ -27,6 +26,9 @@ class Session:
         self.screen = Screen(width, height)
         self._descriptor, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        settings = termios.tcgetattr(theirs)
+        settings[3] |= termios.NOFLSH  # Ctrl-C drops nothing that was written and not read here yet
+        termios.tcsetattr(theirs, termios.TCSANOW, settings)
         clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hookloop", *words],

@@ -48,7 +48,7 @@ def test_a_wide_terminal_shows_a_panel_that_lives_and_ctrl_c_leaves_a_clean_term
     assert lines[0].startswith("╭─ mine · cartpole ──")
     assert lines[0].endswith("cpu · 8 envs · 9,155 parameters ─╮")
     assert all(len(line) <= 120 for line in lines)
-    for words in ("steps/s", "elapsed 0:00:", "left ", "return/mean", "losses/ppo/entropy", "collect", "train", "hooks",
+    for words in ("steps/s", "elapsed 0:0", "left ", "return/mean", "losses/ppo/entropy", "collect", "train", "hooks",
                   "failures     none", "running", "Ctrl-C saves and stops"):  # fmt: skip
         assert words in middle
     before = steps_on(middle)
@@ -64,9 +64,6 @@ def test_a_wide_terminal_shows_a_panel_that_lives_and_ctrl_c_leaves_a_clean_term
     assert watcher.screen.is_cursor_shown
     assert session.process.poll() is None  # the run goes on
 
-    # Ctrl-C makes a terminal drop what it has not shown yet, so it is pressed when all is shown.
-    before = steps_on(session.screen.text)
-    session.wait_until(lambda: steps_on(session.screen.text) > before and session.screen.text.rstrip().endswith("╯"))
     session.press(b"\x03")
     assert session.end() == 130
 
@@ -100,7 +97,7 @@ def test_a_narrow_terminal_gets_the_compact_form_and_a_signal_leaves_it_clean(
     assert lines[0].split() == ["mine", "·", "cartpole", "running"]
     assert re.fullmatch(r"━*─+ +\d+\.\d %", lines[1])
     assert re.fullmatch(r"[\d,]+ of 50,000,000 steps · [\d,]+ steps/s", lines[2])
-    assert re.match(r"elapsed 0:00:\d\d · left ", lines[3])
+    assert re.match(r"elapsed 0:0\d:\d\d · left ", lines[3])
 
     session.process.send_signal(signal.SIGTERM)
     assert session.end() == 143
@@ -115,8 +112,11 @@ def test_leaving_at_once_shows_the_cursor_again(sessions: list[Session], tmp_pat
     session.wait_until(lambda: not session.screen.is_cursor_shown and steps_on(session.screen.text) > 0)
 
     session.press(b"\x03")
-    time.sleep(0.3)  # two at once would be one
-    session.press(b"\x03")
+    pressed, pause = time.monotonic(), 0.3
+    while session.read(0.02):
+        if time.monotonic() - pressed > pause:  # two at once would be one, as to a program that has not got its turn
+            session.press(b"\x03")
+            pressed, pause = time.monotonic(), 5.0
 
     assert session.end() == 130
     assert session.screen.is_cursor_shown

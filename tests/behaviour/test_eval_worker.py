@@ -18,6 +18,7 @@ from hookloop.errors import StatsError
 from hookloop.stats import EvaluationTasks, StatsReader
 from tests.evaluated_run import RUN, settings, train
 from tests.postgres import running_server
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 RUN_ID = "remote-run"
 
@@ -182,14 +183,11 @@ def test_too_many_that_wait_are_noticed_and_the_evaluation_is_made_here(tmp_path
 def test_a_worker_that_is_told_to_stop_gives_its_task_back(tmp_path: Path) -> None:
     train(tmp_path, epochs=1, config=settings(schedule="never", episodes=100_000, record=0))
     process = subprocess.Popen([sys.executable, "-m", "hookloop", "eval-worker", str(tmp_path)], stdout=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while tasks_of(file_of(tmp_path))[0][1] != "claimed":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: tasks_of(file_of(tmp_path))[0][1] == "claimed")
 
     process.terminate()
 
-    assert process.wait(30) == 128 + signal.SIGTERM
+    assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
     assert process.stdout is not None
     process.stdout.close()
     assert tasks_of(file_of(tmp_path))[0][1] == "waiting"

@@ -159,7 +159,7 @@ def test_in_a_terminal_keys_lead_through_the_episode(runs: Path, capsys: pytest.
         os.write(leader, b"\x1b[D")
         wait_for(leader, "step 2 of")
         os.write(leader, b"q")
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()

@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from tests.ranks import (
     QUIET,
     RESUME,
     RL,
-    await_some,
     finished,
     fork_ranks,
     learners,
@@ -31,6 +29,7 @@ from tests.ranks import (
     run_ranks,
     torchrun,
 )  # fmt: skip
+from tests.waiting import wait_until
 
 SUPERVISED = (
     "train", "digits", "training.epochs=2", "model.channels=[2, 4]", "model.hidden=8", "training.batch_size=512",
@@ -110,22 +109,26 @@ def test_clocks_count_the_steps_of_all_learners(rl_run: tuple[Path, str]) -> Non
 def test_a_run_that_was_asked_to_end_goes_on_with_the_same_bits(
     rl_run: tuple[Path, str], warm: None, tmp_path: Path
 ) -> None:
-    def slow_down(_rank: int) -> None:
+    is_asked = tmp_path / "asked"
+
+    def hold_up(_rank: int) -> None:
         from hookloop.rl.collector import Collector
 
         collect = Collector.collect
 
-        def collect_slowly(self: Collector, loop: Any) -> None:
-            time.sleep(0.05)
+        def collect_and_wait(self: Collector, loop: Any) -> None:
+            if loop.clocks.epochs == 5:  # a checkpoint is there, and the end is not
+                wait_until(is_asked.exists)
             collect(self, loop)
 
-        Collector.collect = collect_slowly  # in a forked child
+        Collector.collect = collect_and_wait  # in a forked child
 
-    children = learners(*RL, *QUIET, cwd=tmp_path, prepare=slow_down)
+    children = learners(*RL, *QUIET, cwd=tmp_path, prepare=hold_up)
     checkpoints = tmp_path / "runs" / "mine" / "checkpoints"
-    await_some(lambda: checkpoints.is_dir() and bool(CheckpointStore(checkpoints).names()))
+    wait_until(lambda: checkpoints.is_dir() and bool(CheckpointStore(checkpoints).names()))
     for child in children:
         child.signal(signal.SIGTERM)
+    is_asked.touch()
     codes = [child.code() for child in children]
 
     assert codes == [128 + signal.SIGTERM] * 2, "\n".join(child.output for child in children)
@@ -162,7 +165,7 @@ def test_a_rank_that_raises_ends_the_job_with_its_traceback_and_the_run_goes_on_
     assert "error: rank 1: rank one has had enough" in printed
     assert printed.count("Traceback") == 1 + printed.count("torch.distributed.elastic.multiprocessing.errors.Child")
     assert "error: rank 0: Rank 0 waited for the other ranks in vain" in printed
-    await_some(lambda: not processes_in(tmp_path))
+    wait_until(lambda: not processes_in(tmp_path))
 
     finished(*RESUME, cwd=tmp_path)
 

@@ -14,6 +14,7 @@ import pytest
 from hookloop.core import HookContext, HookManager, TrainingLoop
 from hookloop.errors import WorkloadError
 from hookloop.testing import FakeRanks, ToyWorkload, TraceHook
+from tests.waiting import PATIENCE_SECONDS
 
 
 def test_one_epoch_fires_its_events_in_the_documented_order() -> None:
@@ -282,7 +283,7 @@ def test_the_first_signal_finishes_the_epoch_and_ends_as_interrupted(tmp_path: P
     process = start_program(tmp_path, epoch_seconds=0.2)
 
     process.send_signal(number)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
     lines = [line for line in output.splitlines() if line != "epoch"]
     assert lines[0].startswith("end interrupted")
@@ -291,22 +292,22 @@ def test_the_first_signal_finishes_the_epoch_and_ends_as_interrupted(tmp_path: P
 
 
 def test_a_second_signal_leaves_a_command_at_once(tmp_path: Path) -> None:
-    process = start_program(tmp_path, epoch_seconds=30)
+    process = start_program(tmp_path, epoch_seconds=10 * PATIENCE_SECONDS)
 
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=10)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode in (130, 143)
     assert "result" not in output
 
 
 def test_a_second_signal_raises_in_a_library_and_still_ends_and_closes(tmp_path: Path) -> None:
-    process = start_program(tmp_path, epoch_seconds=30, second="raise")
+    process = start_program(tmp_path, epoch_seconds=10 * PATIENCE_SECONDS, second="raise")
 
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=10)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert output.splitlines() == ["end interrupted 0", "close"]
     assert process.returncode != 0

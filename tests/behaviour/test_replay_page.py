@@ -122,8 +122,8 @@ def test_it_plays_to_the_end_by_itself(opened: Any) -> None:
     page = opened(episode(steps=4))
 
     page.click("#play")
-    page.locator("#place", has_text="step 4 of 4").wait_for(timeout=10_000)
-    page.locator("#play", has_text="play").wait_for(timeout=10_000)
+    page.locator("#place", has_text="step 4 of 4").wait_for()
+    page.locator("#play", has_text="play").wait_for()
 
 
 def test_an_episode_without_thoughts_shows_what_there_is(opened: Any) -> None:

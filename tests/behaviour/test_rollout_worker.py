@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from multiprocessing import Pipe, get_context
@@ -29,6 +28,7 @@ from hookloop.worker import (
     SharedWeightsServer,
     WorkerConfig,
 )
+from tests.waiting import wait_until
 from tests.worker_processes import (
     CHECKPOINTS,
     ENV,
@@ -55,13 +55,6 @@ def started(act: Callable[..., None], *arguments: object) -> Generator[BaseProce
     finally:
         process.kill()
         process.join()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "nothing happened for a minute"
-        time.sleep(0.02)
 
 
 def test_workers_follow_a_trainers_checkpoints_stop_when_it_is_done_and_a_killed_one_changes_nothing(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,9 @@ from hookloop.cli.main import run
 from hookloop.recipes import find_recipe
 from hookloop.runs.folder import RunFolder
 from hookloop.runs.panels import measured, overview, usual_clock
-from tests.behaviour.test_display import Session
+from tests.faults.processes import fork
+from tests.terminal import Session
+from tests.waiting import wait_until
 
 SMALL_DIGITS = (
     "model.channels=[8,16]", "model.hidden=32", "training.learning_rate=0.01", "training.epochs=3", "--display", "off",
@@ -283,32 +284,42 @@ def rows(runs: Path, name: str) -> list[dict[str, float]]:
     return json.loads((runs / name / "result.json").read_text())["rows"]
 
 
-def test_a_run_that_is_killed_within_an_epoch_ends_with_the_weights_of_one_that_is_not(tmp_path: Path) -> None:
+def killed_at_batch(number: int, store: CheckpointStore, words: list[str]) -> int:
+    """Run the command, kill it at a batch when it has saved since its last epoch, and return its exit code."""
+    from hookloop.supervised.accumulator import GradientAccumulator
+
+    accumulate, batches = GradientAccumulator.accumulate, itertools.count(1)
+
+    def accumulate_and_die(self: GradientAccumulator, *given: Any, **options: Any) -> bool:
+        if next(batches) == number:
+            wait_until(lambda: any(each.manifest.epochs >= 1 for each in store.sound()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return accumulate(self, *given, **options)
+
+    GradientAccumulator.accumulate = accumulate_and_die  # in a forked child
+    return run(words)
+
+
+def test_a_run_that_is_killed_within_an_epoch_ends_with_the_weights_of_one_that_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = (
         *SMALL_DIGITS[:3], "training.epochs=2", "training.batch_size=16", "training.save_every_steps=7",
         "training.gradient_accumulation_steps=2", "checkpoints.schedule=never", "checkpoints.keep_last=50",
-        "--display", "off", "--runs-dir", str(tmp_path),
+        "--display", "off",
     )  # fmt: skip
-    command = [sys.executable, "-m", "hookloop", "train"]
-    subprocess.run([*command, "digits", *settings, "--run", "whole"], check=True, stdout=subprocess.DEVNULL)
-    process = subprocess.Popen([*command, "digits", *settings, "--run", "killed"], stdout=subprocess.DEVNULL)
-    store, until = CheckpointStore(tmp_path / "killed" / "checkpoints"), time.monotonic() + 60
-    while not any(each.manifest.epochs >= 1 for each in store.sound()):
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    assert say(capsys, tmp_path, "train", "digits", *settings, "--run", "whole")[0] == 0
+    store, batches = CheckpointStore(tmp_path / "killed" / "checkpoints"), -(-1438 // 16)
+    words = ["train", "digits", *settings, "--run", "killed", "--runs-dir", str(tmp_path)]
+    child = fork(lambda: killed_at_batch(batches + 10, store, words), tmp_path / "output.txt")
+    assert child.code() == -signal.SIGKILL, child.output
     latest = store.latest().manifest
-    batches = -(-1438 // 16)
     assert latest.step % batches != 0  # within an epoch
 
-    resumed = subprocess.run(
-        [*command, "--resume", "killed", "--runs-dir", str(tmp_path), "--display", "off"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    code, _, err = say(capsys, tmp_path, "train", "--resume", "killed", "--display", "off")
 
-    assert f"(minibatches={latest.step}, epoch {latest.epochs})" in resumed.stderr
+    assert code == 0
+    assert f"(minibatches={latest.step}, epoch {latest.epochs})" in err
     assert weights(tmp_path, "killed") == weights(tmp_path, "whole")
     assert rows(tmp_path, "killed") == rows(tmp_path, "whole")
 

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, WeightedRando
 
 from hookloop.core import HookContext
 from hookloop.supervised import Trainer, TrainingConfig
+from tests.waiting import PATIENCE_SECONDS
 
 SAMPLES, EPOCHS = 47, 3
 
@@ -160,7 +161,10 @@ def test_the_numbers_of_workers_do_not_change_the_data() -> None:
     assert ending(one) == ending(two)
 
 
-def test_worker_processes_end_with_training_at_once_and_begin_anew_when_it_goes_on() -> None:
+def test_worker_processes_end_with_training_at_once_and_begin_anew_when_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 2 * PATIENCE_SECONDS)
     trainer = make_trainer(num_workers=2)
     trainer.train(Squares(), Squares(), epochs=1)
     assert multiprocessing.active_children() == []
@@ -168,7 +172,7 @@ def test_worker_processes_end_with_training_at_once_and_begin_anew_when_it_goes_
     began = time.monotonic()
     del trainer
     gc.collect()
-    assert time.monotonic() - began < 2.5, "torch waits five seconds for each worker whose queue is gone"
+    assert time.monotonic() - began < PATIENCE_SECONDS, "torch waits so long for each worker whose queue is gone"
 
 
 def test_other_data_are_refused_in_mid_epoch() -> None:

@@ -13,7 +13,8 @@ from hookloop.cli.main import run
 from hookloop.core import HookManager
 from hookloop.rl import build
 from tests.faults.endings import Ending, ending
-from tests.faults.processes import Child, fork
+from tests.faults.processes import CRASHED, Child, command, fork
+from tests.waiting import PATIENCE_SECONDS
 
 # Seven epochs: the third is between two checkpoints, and so is the last.
 SETTINGS = (
@@ -55,6 +56,23 @@ def finished(*arguments: str, cwd: Path, hook: object | None = None, code: int =
     return child.output
 
 
+def signalled_after_a_checkpoint(arguments: tuple[str, ...], number: int, cwd: Path, *, in_group: bool = False) -> int:
+    """Start the command as a person does, signal it once it has saved, and return its exit code.
+
+    A machine that lets it train on while this process waits for its turn may bring it to its end, and the code to 0.
+    """
+    before = checkpoints(cwd).names()
+    child = command("-m", "hookloop", *arguments, output=cwd / f"{number}.txt", cwd=cwd)
+    while set(checkpoints(cwd).names()) <= set(before) and not child.ends_within(0.01):
+        pass
+    if in_group:
+        os.killpg(child.pid, number)  # as a terminal does
+    else:
+        child.signal(number)
+    assert child.code() not in (1, 2, CRASHED), child.output
+    return child.code()
+
+
 def checkpoints(cwd: Path, run_name: str = "mine") -> CheckpointStore:
     return CheckpointStore(cwd / "runs" / run_name / "checkpoints")
 
@@ -73,9 +91,9 @@ class Gate:
     def open(self) -> None:
         os.write(self._writer, b".")
 
-    def wait(self, seconds: float = 30.0) -> None:
+    def wait(self) -> None:
         """Wait until it is opened once more."""
-        assert select.select([self._reader], [], [], seconds)[0], f"nothing came within {seconds} s"
+        assert select.select([self._reader], [], [], PATIENCE_SECONDS)[0], f"nothing came in {PATIENCE_SECONDS:g} s"
         os.read(self._reader, 1)
 
     def close(self) -> None:

@@ -10,13 +10,14 @@ import os
 import socket
 import time
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 from hookloop.trackers import EpochRows, TrackedRun
 from tests.faults.processes import Child, fork
+from tests.waiting import wait_until
 
 ANSWER_SECONDS = 0.3
 
@@ -64,13 +65,7 @@ class Server:
     def start(self) -> None:
         """Start, and wait until it answers."""
         self._process = fork(lambda: _serve(self._folder, self.port), self._folder / "output")
-        for _ in range(500):
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 0.2):
-                    return
-            except OSError:
-                time.sleep(0.01)
-        raise AssertionError("the server does not start")
+        wait_until(self._answers, "the server does not start")
 
     def kill(self) -> None:
         """Kill it, if it runs."""
@@ -83,6 +78,13 @@ class Server:
         scratch = self._folder / "how.new"
         scratch.write_text(how)
         os.replace(scratch, self._folder / "how")
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 0.2):
+                return True
+        except OSError:
+            return False
 
     def received(self) -> list[dict[str, Any]]:
         """Return all points it was sent."""
@@ -110,8 +112,8 @@ def _serve(folder: Path, port: int) -> None:
 
         def _answer(self, body: bytes) -> None:
             how = (folder / "how").read_text()
-            if how == "hangs":
-                time.sleep(60)
+            while (folder / "how").read_text() == "hangs":
+                time.sleep(0.01)
             if how == "hangs" or (how == "loses answers" and self.command == "POST"):
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
@@ -123,8 +125,10 @@ def _serve(folder: Path, port: int) -> None:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    class Quiet(ThreadingHTTPServer):
-        daemon_threads = True
+    class Quiet(HTTPServer):
+        """Takes one after another, in the order in which they come, also what its sender has given up waiting for."""
+
+        request_queue_size = 128
 
         def handle_error(self, request: object, client_address: object) -> None:
             pass

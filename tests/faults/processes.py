@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,8 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from tests.waiting import PATIENCE_SECONDS, wait_until
+
 CRASHED = 99
-PATIENCE_SECONDS = 60.0
 
 started: list[int] = []
 """The process groups of all children since the last look; ``require_none_left`` takes them."""
@@ -98,13 +98,10 @@ def warm_up(*works: Callable[[], object]) -> None:
     gc.freeze()  # a collection in a child would touch, and so copy, every page
 
 
-def require_none_left(seconds: float = 5.0) -> None:
+def require_none_left() -> None:
     """Require that of all children and theirs nothing runs any more."""
-    deadline = time.monotonic() + seconds
-    for group in started:
-        while _has_members(group):
-            assert time.monotonic() < deadline, f"a process of the group {group} is left"
-            time.sleep(0.01)  # the end of an orphan is told to nobody here
+    for group in started:  # the end of an orphan is told to nobody here
+        wait_until(lambda group=group: not _has_members(group), f"a process of the group {group} is left")
     started.clear()
 
 

@@ -12,7 +12,8 @@ from hookloop.checkpoints import CheckpointStore
 from hookloop.monitoring import read_beat
 from tests.faults.endings import Ending, ending, require_same
 from tests.faults.processes import Child
-from tests.ranks import QUIET, RESUME, RL, await_some, finished, processes_in, torchrun
+from tests.ranks import QUIET, RESUME, RL, finished, processes_in, torchrun
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
@@ -44,7 +45,7 @@ def start(cwd: Path) -> Child:
     """Start a run and wait until it has saved something."""
     (cwd / "script.py").write_text(SCRIPT)
     child = torchrun("--", "script.py", *RL, *QUIET, cwd=cwd)
-    await_some(lambda: checkpoints(cwd).folder.is_dir() and bool(checkpoints(cwd).names()), 120)
+    wait_until(lambda: checkpoints(cwd).folder.is_dir() and bool(checkpoints(cwd).names()), seconds=120)
     return child
 
 
@@ -53,7 +54,7 @@ def checkpoints(cwd: Path) -> CheckpointStore:
 
 
 def require_exact_resume(cwd: Path, expected: Ending) -> None:
-    await_some(lambda: not processes_in(cwd))
+    wait_until(lambda: not processes_in(cwd))
     finished(*RESUME, cwd=cwd)
     require_same(ending(checkpoints(cwd).folder), expected)
 
@@ -77,7 +78,7 @@ def test_a_signal_to_torchrun_ends_all_ranks_with_a_checkpoint(number: int, tmp_
     child.signal(number)
 
     assert child.code() != 0
-    await_some(lambda: not processes_in(tmp_path))
+    wait_until(lambda: not processes_in(tmp_path))
     found = checkpoints(tmp_path).read_latest()
     assert found is not None
     assert found[0].manifest.kind == "interrupted"

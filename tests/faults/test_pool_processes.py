@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.faults.processes import Child, command, require_none_left
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,12 +24,16 @@ def started(way: str, tmp_path: Path) -> tuple[Child, list[int]]:
     return child, [int(pid) for pid in child.output.splitlines()[0].split()]
 
 
-def require_ended(pids: list[int], seconds: float = 2.0) -> None:
-    deadline = time.monotonic() + seconds
-    for pid in pids:
-        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < deadline, f"worker {pid} is left"
-            time.sleep(0.01)  # the end of an orphan is told to nobody here
+def require_ended(pids: list[int]) -> None:
+    for pid in pids:  # the end of an orphan is told to nobody here
+        wait_until(lambda pid=pid: not is_running(pid), f"worker {pid} is left")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize("way", ["waits", pytest.param("waits-for-threads", marks=pytest.mark.faults)])
@@ -47,6 +51,6 @@ def test_a_program_that_fails_or_is_interrupted_ends_with_its_workers(way: str, 
     if way == "waits":
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does
     assert child.code() in (1, -signal.SIGINT), child.output
-    require_ended(workers, 0.5)
+    require_ended(workers)
     require_none_left()
     assert child.output.count("Traceback") == 1, child.output  # workers say nothing of their own

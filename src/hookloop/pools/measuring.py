@@ -21,7 +21,7 @@ from hookloop.pools.weights import WeightsReader, WeightsWriter
 REPEATS = 3
 """How often everything is measured at least."""
 ENOUGH_SECONDS = 0.05
-"""What takes less is repeated for so long: a short task is easily kept waiting for longer than it takes."""
+"""What takes less is repeated until its fastest would fill it: a short task is easily kept waiting for longer."""
 MOST_REPEATS = 30
 
 
@@ -95,11 +95,12 @@ class _Taken(NamedTuple):
 def _fastest(work: Callable[[], object]) -> _Taken:
     """Repeat the work and return the fastest time: what others do to the machine only ever adds to one."""
     taken: list[_Taken] = []
-    while len(taken) < REPEATS or (len(taken) < MOST_REPEATS and sum(one.seconds for one in taken) < ENOUGH_SECONDS):
+    while len(taken) < REPEATS or (len(taken) < MOST_REPEATS and len(taken) * min(taken).seconds < ENOUGH_SECONDS):
         cpu_started = time.process_time()
         started = time.perf_counter() - _kept_waiting_seconds()
         work()
-        seconds = time.perf_counter() - _kept_waiting_seconds() - started
+        kept_waiting = _kept_waiting_seconds()  # before the clock: a wait between the two must not make it shorter
+        seconds = time.perf_counter() - kept_waiting - started
         taken.append(_Taken(seconds, time.process_time() - cpu_started))
     return min(taken)
 

@@ -21,6 +21,7 @@ from hookloop.errors import (
     RunLockedError,
 )
 from tests.saving import (
+    EVENT_SECONDS,
     PARTS,
     FailingDisk,
     WaitingDisk,
@@ -67,7 +68,7 @@ def test_the_state_that_is_written_is_that_of_the_save_and_not_of_later(tmp_path
     with manager_in(tmp_path, asynchronous=True, disk=disk) as manager:
         state = state_at(1)
         manager.save(state, about(1), parts=PARTS)
-        assert disk.has_begun.wait(20)
+        assert disk.has_begun.wait(EVENT_SECONDS)
         state["model"]["weight"].zero_()
         state["counters"]["step"] = 99
         disk.may_go_on.set()
@@ -79,7 +80,7 @@ def test_nothing_is_durable_before_its_write_has_ended(tmp_path: Path) -> None:
     disk = WaitingDisk()
     with manager_in(tmp_path, asynchronous=True, disk=disk) as manager:
         save(manager, 1)
-        assert disk.has_begun.wait(20)
+        assert disk.has_begun.wait(EVENT_SECONDS)
 
         assert manager.collect() == []
         assert manager.store.names() == []
@@ -94,7 +95,7 @@ def test_a_periodic_save_is_skipped_while_the_writer_is_busy_if_it_may(
     disk = WaitingDisk()
     with manager_in(tmp_path, asynchronous=True, disk=disk, when_busy="skip") as manager:
         save(manager, 1)
-        assert disk.has_begun.wait(20)
+        assert disk.has_begun.wait(EVENT_SECONDS)
 
         assert not manager.save(state_at(2), about(2), parts=PARTS)
         assert "step-000000000002 is left out" in caplog.text
@@ -108,14 +109,14 @@ def test_a_save_waits_for_the_one_before_so_that_only_one_is_in_memory(tmp_path:
     disk = WaitingDisk()
     with manager_in(tmp_path, asynchronous=True, disk=disk, when_busy="wait") as manager:
         save(manager, 1)
-        assert disk.has_begun.wait(20)
+        assert disk.has_begun.wait(EVENT_SECONDS)
         second = threading.Thread(target=save, args=(manager, 2))
         second.start()
         assert second.is_alive()
         assert manager.store.names() == []
 
         disk.may_go_on.set()
-        second.join(20)
+        second.join(EVENT_SECONDS)
         assert not second.is_alive()
         manager.collect(wait=True)
 
@@ -176,7 +177,7 @@ def test_closing_waits_for_the_writer_and_ends_its_thread(tmp_path: Path) -> Non
     disk = WaitingDisk()
     manager = manager_in(tmp_path, asynchronous=True, disk=disk)
     save(manager, 1)
-    assert disk.has_begun.wait(20)
+    assert disk.has_begun.wait(EVENT_SECONDS)
     threading.Thread(target=disk.may_go_on.set).start()
 
     manager.close()

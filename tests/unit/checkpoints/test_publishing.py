@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from hookloop.checkpoints import Checkpoint, CheckpointStore, Description, Reten
 from hookloop.checkpoints.publishing import Publisher, UriSink, WandbSink
 from hookloop.errors import LocationError, MissingExtraError
 from tests.saving import EVENT_SECONDS, about, is_same, manager_in, save, saved, state_at
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -186,11 +186,12 @@ def test_wandb_logs_an_artifact_while_offline(
 
         assert uri == f"wandb-offline://{run.id}/tiny-checkpoint:step-000000000001"
     wanted = (b"tiny-checkpoint", b"model.safetensors", b"MANIFEST.json", checkpoint.id.encode())
-    records, until = b"", time.monotonic() + 10
-    while not all(name in records for name in wanted):  # a process of its own writes them, perhaps after the end
-        assert time.monotonic() < until, records
+
+    def is_all_written() -> bool:
         records = b"".join(file.read_bytes() for file in tmp_path.rglob("*.wandb"))
-        time.sleep(0.01)
+        return all(name in records for name in wanted)
+
+    wait_until(is_all_written)  # a process of its own writes them, perhaps after the end
 
 
 def test_without_wandb_the_sink_says_what_to_install(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:

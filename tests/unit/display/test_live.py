@@ -6,8 +6,7 @@ import errno
 import io
 import logging
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import pytest
@@ -17,6 +16,7 @@ from hookloop.display import LiveDisplay, RunView, TrainingDisplay, can_draw
 from hookloop.errors import DisplayError, RegistrationError
 from hookloop.testing import ManualClock
 from tests.screen import Screen
+from tests.waiting import wait_until
 
 WIDTH, HEIGHT = 120, 30
 
@@ -56,13 +56,6 @@ def in_front_of(terminal: Terminal) -> Generator[None]:
     """Have the program's output and errors go to the terminal; in the test itself, since pytest has its own."""
     with redirect_stdout(terminal), redirect_stderr(terminal):
         yield
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < until, "nothing happened for ten seconds"
-        time.sleep(0.005)
 
 
 def shown(live: LiveDisplay, view: RunView) -> None:

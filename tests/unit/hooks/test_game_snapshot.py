@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import stat
 import threading
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import wait_until
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
@@ -45,11 +46,9 @@ class Looking:
         self.seen.append(self._wait_for_another())
 
     def _wait_for_another(self) -> GameSnapshot:
-        before, until = read_snapshot(self._path), time.monotonic() + 10
-        while (now := read_snapshot(self._path)).wall_time == before.wall_time:
-            assert time.monotonic() < until, "nothing was written"
-            time.sleep(0.001)
-        return now
+        before = read_snapshot(self._path)
+        wait_until(lambda: read_snapshot(self._path).wall_time != before.wall_time, "nothing was written")
+        return read_snapshot(self._path)
 
 
 def test_the_game_is_written_while_it_is_played_and_stays_with_how_the_run_ended(tmp_path: Path) -> None:

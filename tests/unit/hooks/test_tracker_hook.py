@@ -22,7 +22,9 @@ from tests.unit.trackers.parts import ListTracker
 
 
 def hook_in(folder: Path, trackers: Mapping[str, Tracker] | Callable[[], Mapping[str, Tracker]]) -> TrackerHook:
-    return TrackerHook(trackers, stats_url=folder / "s.sqlite", run_id="run", folder=folder, interval_seconds=0.02)
+    return TrackerHook(
+        trackers, stats_url=folder / "s.sqlite", run_id="run", folder=folder, interval_seconds=0.02, finish_seconds=60
+    )
 
 
 def train(folder: Path, trackers: Any, *hooks: object, epochs: int = 6, resume: bool | str = False) -> TrainingLoop:

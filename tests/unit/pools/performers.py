@@ -31,6 +31,8 @@ class Roller:
             state = torch.tanh(self.weight @ state + 0.1 * torch.randn(state.shape, generator=generator))
             states.append(state)
         time.sleep(payload.get("seconds", 0.0))
+        while "until" in payload and not Path(payload["until"]).exists():
+            time.sleep(0.001)
         return {"states": torch.stack(states), "last": state.numpy(), "seed": payload["seed"]}
 
     def close(self) -> None:
@@ -43,9 +45,10 @@ class Trouble(Roller):
     def perform(self, payload: Any) -> Any:
         what = payload.get("what", "roll")
         if "once" in payload:  # the second time is no trouble
-            mark = Path(payload["once"])
-            what = "roll" if mark.exists() else what
-            mark.touch()
+            try:
+                Path(payload["once"]).touch(exist_ok=False)
+            except FileExistsError:
+                what = "roll"
         return getattr(self, what)(payload)
 
     def roll(self, payload: Any) -> Any:

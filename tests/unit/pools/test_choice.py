@@ -85,7 +85,7 @@ def test_measuring_finds_that_a_trivial_task_is_not_worth_a_worker() -> None:
 
 
 class Disturbed(Roller):
-    """Is kept from working four times out of five, as on a machine that others use."""
+    """Is kept from working four times out of five, and once for long, as on a machine that others use."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Disturbed(Roller):
     def perform(self, payload: Any) -> Any:
         self._times += 1
         if self._times % 5:
-            time.sleep(0.004)
+            time.sleep(0.1 if self._times == 2 else 0.004)
         return super().perform(payload)
 
 

@@ -27,6 +27,7 @@ from hookloop.pools import (
     make_pool,
 )
 from tests.unit.pools.performers import Closing, Extremes, Roller, Trouble, never_made, weights
+from tests.waiting import wait_until
 
 ENGINES_WITH_WORKERS = ["process"]
 NUMBERS = [("inline", 0), *((engine, workers) for engine in ENGINES_WITH_WORKERS for workers in (1, 2, 4))]
@@ -87,7 +88,7 @@ def test_any_number_of_workers_gives_the_same_bits(engine: str, workers: int) ->
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=[pytest.mark.faults, pytest.mark.timeout(600)])])
 def test_killed_workers_change_nothing(kills: int, open_pool: MakePoolWith) -> None:
     pool = open_pool(2)
-    wanted = tasks(4 * kills, seconds=0.005)
+    wanted = tasks(6 * kills, seconds=0.005)  # four can be done between two looks, and each look kills once at most
     chance = random.Random(0)
     for task in wanted:
         pool.submit(task)
@@ -101,6 +102,9 @@ def test_killed_workers_change_nothing(kills: int, open_pool: MakePoolWith) -> N
             os.kill(killed[-1], signal.SIGKILL)
 
     require_equal([found[task.key] for task in wanted], expected(wanted))
+    for task in tasks(2):  # the last one that was killed may have had no task
+        pool.submit(task)
+    wait_until(lambda: pool.poll(0.0) is not None and pool.health().deaths >= kills)
     health = pool.health()
     assert health.deaths == len(killed) == kills
     assert health.quarantined == ()
@@ -112,28 +116,31 @@ def test_a_worker_that_hangs_is_ended_and_its_task_computed_again(open_pool: Mak
     results = gather(pool, [hanging, *tasks(4)[1:]])
 
     require_equal(results, expected(tasks(4)))
-    assert pool.health().deaths == 1
-    assert pool.health().retries in (1, 2)  # with the task that waited behind it
+    # More if the machine has kept another one waiting for a second; one task may have waited behind each.
+    deaths = pool.health().deaths
+    assert 1 <= deaths <= pool.health().retries <= 2 * deaths
 
 
 @pytest.mark.parametrize("phase", ["computing", "waiting"])
-def test_a_worker_that_is_stopped_from_outside_is_ended_too(phase: str, open_pool: MakePoolWith) -> None:
+def test_a_worker_that_is_stopped_from_outside_is_ended_too(
+    phase: str, open_pool: MakePoolWith, tmp_path: Path
+) -> None:
     pool = open_pool(1, task_seconds_limit=1.0)
     gather(pool, tasks(1))
     if phase == "waiting":
         os.kill(pids(pool)[0], signal.SIGSTOP)
-    for task in tasks(2, seconds=0.1):
+    for task in tasks(2, until=str(tmp_path / "stopped")):
         pool.submit(task)
     if phase == "computing":
-        while pool.health().phases[0] != phase:
-            time.sleep(0.001)
+        wait_until(lambda: pool.health().phases[0] == phase)
         os.kill(pids(pool)[0], signal.SIGSTOP)
+    (tmp_path / "stopped").touch()
     results = pool.poll()
     while len(results) < 2:
         results += pool.poll()
 
     require_equal(results, expected(tasks(2)))
-    assert pool.health().deaths == 1
+    assert pool.health().deaths >= 1  # a successor that the machine keeps waiting for a second is ended, too
 
 
 def test_a_task_that_raises_is_given_up_with_its_traceback_and_the_others_go_on(open_pool: MakePoolWith) -> None:
@@ -246,15 +253,22 @@ def test_a_worker_is_replaced_after_its_number_of_tasks(open_pool: MakePoolWith)
 def test_idle_workers_use_no_processor(open_pool: MakePoolWith) -> None:
     pool = open_pool(2)
     gather(pool, tasks(4))
-    while set(pool.health().phases.values()) != {"waiting"}:
-        time.sleep(0.001)  # one may have computed all tasks while the other was starting
-        pool.poll(0.0)
+    # One may have computed all tasks while the other was starting.
+    wait_until(lambda: pool.poll(0.0) == [] and set(pool.health().phases.values()) == {"waiting"})
     idle = [psutil.Process(pid) for pid in pids(pool)]
-    before = [process.cpu_times() for process in idle]
-    time.sleep(0.5)
-    for process, was in zip(idle, before, strict=True):
-        now = process.cpu_times()
-        assert now.user + now.system - was.user - was.system <= 0.01
+
+    def used() -> float:
+        return sum(process.cpu_times().user + process.cpu_times().system for process in idle)
+
+    # Whatever a worker had to do before it could wait is done at some time; one that never waits is never idle.
+    least = 1.0
+    for _ in range(10):
+        before = used()
+        time.sleep(0.3)
+        least = min(least, used() - before)
+        if least < 0.005:  # it is counted in hundredths
+            break
+    assert least < 0.005
 
 
 def test_what_the_caller_does_to_a_payload_later_changes_no_task(open_pool: MakePoolWith) -> None:
@@ -265,14 +279,15 @@ def test_what_the_caller_does_to_a_payload_later_changes_no_task(open_pool: Make
     require_equal(pool.poll(), expected(tasks(1)))
 
 
-def test_polling_waits_for_the_deadline_and_not_longer(open_pool: MakePoolWith) -> None:
+def test_polling_waits_for_the_deadline_and_not_longer(open_pool: MakePoolWith, tmp_path: Path) -> None:
     pool = open_pool(1)
     gather(pool, tasks(1))
-    pool.submit(tasks(1, seconds=0.6)[0])
+    pool.submit(tasks(1, until=str(tmp_path / "polled"))[0])
     started = time.monotonic()
-    assert pool.poll(0.05) == []
-    assert 0.05 <= time.monotonic() - started < 0.6
-    assert (pool.health().running, pool.health().phases) == (1, {0: "computing"})
+    assert pool.poll(0.05) == []  # whoever waited longer would wait for ever
+    assert time.monotonic() - started >= 0.05
+    wait_until(lambda: (pool.health().running, pool.health().phases) == (1, {0: "computing"}))
+    (tmp_path / "polled").touch()
     assert len(pool.poll()) == 1
 
 
@@ -305,11 +320,10 @@ def test_every_performer_is_closed_with_its_pool_also_one_that_computes(
 ) -> None:
     pool = open_pool(2, partial(Closing, str(tmp_path)))
     gather(pool, tasks(4))
-    while "starting" in pool.health().phases.values():
-        time.sleep(0.001)
-    pool.submit(tasks(1, seconds=30.0)[0])
+    wait_until(lambda: "starting" not in pool.health().phases.values())
+    pool.submit(tasks(1, seconds=300.0)[0])
     workers = pids(pool)
-    pool.close()
+    pool.close(60.0)
     assert sorted(int(mark.name) for mark in tmp_path.iterdir()) == sorted(workers)
 
 

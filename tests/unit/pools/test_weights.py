@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookloop.pools.weights import WeightsReader, WeightsWriter
+from tests.waiting import PATIENCE_SECONDS
 
 TYPES = [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.uint8, torch.bool]
 
@@ -65,7 +66,7 @@ def test_a_reader_gets_whole_weights_from_a_writer_that_never_stops() -> None:
     thread = threading.Thread(target=publish)
     thread.start()
     seen: set[int] = set()
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while len(seen) < 50 and time.monotonic() < deadline:
         version, read = reader.read()
         assert (read["weight"] == version).all()

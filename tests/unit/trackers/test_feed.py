@@ -123,7 +123,7 @@ def test_at_the_end_everything_is_sent_and_the_outcome_told() -> None:
     source.status = "stopped"
     feed.end("stopped")
 
-    assert feed.join(5)
+    assert feed.join(60)
     assert tracker.held == expected(3)
     assert tracker.calls[-2:] == ["finish stopped", "close"]
     assert (feed.health().state, source.is_closed) == ("ended", True)
@@ -137,7 +137,7 @@ def test_a_tracker_that_comes_back_at_the_end_gets_everything() -> None:
     feed.start()
     feed.end("completed")
 
-    assert feed.join(5)
+    assert feed.join(60)
     assert tracker.held == expected(3)
 
 
