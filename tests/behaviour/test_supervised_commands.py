@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import re
 import signal
@@ -301,7 +302,7 @@ def killed_at_batch(number: int, store: CheckpointStore, words: list[str]) -> in
 
 
 def test_a_run_that_is_killed_within_an_epoch_ends_with_the_weights_of_one_that_is_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = (
         *SMALL_DIGITS[:3], "training.epochs=2", "training.batch_size=16", "training.save_every_steps=7",
@@ -316,10 +317,11 @@ def test_a_run_that_is_killed_within_an_epoch_ends_with_the_weights_of_one_that_
     latest = store.latest().manifest
     assert latest.step % batches != 0  # within an epoch
 
-    code, _, err = say(capsys, tmp_path, "train", "--resume", "killed", "--display", "off")
+    with caplog.at_level(logging.INFO):
+        code, _, _ = say(capsys, tmp_path, "train", "--resume", "killed", "--display", "off")
 
     assert code == 0
-    assert f"(minibatches={latest.step}, epoch {latest.epochs})" in err
+    assert f"(minibatches={latest.step}, epoch {latest.epochs})" in caplog.text
     assert weights(tmp_path, "killed") == weights(tmp_path, "whole")
     assert rows(tmp_path, "killed") == rows(tmp_path, "whole")
 

@@ -173,15 +173,18 @@ def make(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("samples", [5, pytest.param(12, marks=pytest.mark.faults)])
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_no_acknowledged_checkpoint_is_lost_at_any_instant(disk: RecordingDisk, asynchronous: bool) -> None:
+def test_no_acknowledged_checkpoint_is_lost_at_any_instant(
+    disk: RecordingDisk, asynchronous: bool, samples: int
+) -> None:
     store = record(disk, six_saves, asynchronous=asynchronous)
     assert {0, 1, 2, 3, 4} == {len(promise.kept) for promise in store.promises}
 
-    found = list(violations(store, disk))
+    found = list(violations(store, disk, samples=samples))
 
     assert set(found) == {None}
-    assert len(found) >= 1000
+    assert len(found) >= 80 * samples
 
 
 def test_what_was_given_up_does_not_come_back(disk: RecordingDisk) -> None:
@@ -212,7 +215,11 @@ def resume(state: CrashState, scratch: Path) -> None:
     shutil.rmtree(scratch / "state")
 
 
-@pytest.mark.parametrize("program", [two_saves, a_return_to_an_earlier_one], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [two_saves, pytest.param(a_return_to_an_earlier_one, marks=pytest.mark.faults)],
+    ids=lambda each: each.__name__,
+)
 def test_every_forgotten_flush_is_found(disk: RecordingDisk, program: Program) -> None:
     record(disk, program)
     useful = useful_flushes(disk.ops)

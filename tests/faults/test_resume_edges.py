@@ -76,13 +76,14 @@ def describe_anew(checkpoint: Checkpoint, **changes: Any) -> None:
     (checkpoint.path / MANIFEST).write_bytes(changed.encode())
 
 
+@pytest.mark.parametrize("times", [3, pytest.param(10, marks=pytest.mark.faults)])
 @pytest.mark.parametrize("epoch", [1, 3], ids=["before the first checkpoint", "before the next checkpoint"])
-def test_a_run_that_dies_ten_times_before_it_saves_again_ends_the_same(
-    epoch: int, expected: Ending, tmp_path: Path
+def test_a_run_that_dies_many_times_before_it_saves_again_ends_the_same(
+    epoch: int, times: int, expected: Ending, tmp_path: Path
 ) -> None:
     begin_and_die(tmp_path, epoch)
     before = checkpoints(tmp_path).names()
-    for _ in range(10):
+    for _ in range(times):
         finished(*RESUME, cwd=tmp_path, hook=Dies(epoch), code=-signal.SIGKILL)
         assert checkpoints(tmp_path).names() == before
 
