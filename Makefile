@@ -13,7 +13,7 @@ INPUTS := pyproject.toml constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test check bench test-faults format constraints clean
+.PHONY: help venv train test lint check bench test-faults format constraints clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
@@ -46,11 +46,13 @@ train: $(VENV)/.core ## train the default recipe (TRAIN_ARGS="--seed 1"); instal
 test: $(VENV)/.dev ## run all tests but the long versions of test-faults
 	$(BIN)/pytest -n $(WORKERS) tests
 
-check: $(VENV)/.dev ## format, lint, types, import rules, unit and contract tests
+lint: $(VENV)/.dev ## format, lint, types and import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+check: lint ## lint, then the unit and contract tests
 	$(BIN)/pytest -n $(WORKERS) tests/unit tests/contracts
 
 test-faults: $(VENV)/.dev ## kill processes and damage files hundreds of times (tests/faults, the long versions)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.command import hookloop as forked
+
 
 def hookloop(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -183,7 +185,7 @@ def test_wrong_usage_exits_with_2_and_names_the_nearest_right_answer(arguments: 
 def test_a_run_whose_numbers_are_not_finite_fails_with_words_and_writes_no_weights(tmp_path: Path) -> None:
     huge = ("trainer.optimizer.learning_rate=3e38", "trainer.values={}")
 
-    finished = hookloop("train", "cartpole", *huge, "--run", "huge", "--display", "off", cwd=tmp_path)
+    finished = forked("train", "cartpole", *huge, "--run", "huge", "--display", "off", cwd=tmp_path)
 
     assert finished.returncode == 4
     assert "error: Not finite: " in finished.stderr
@@ -192,11 +194,11 @@ def test_a_run_whose_numbers_are_not_finite_fails_with_words_and_writes_no_weigh
 
 
 def test_a_run_resumed_from_before_its_settings_changed_ends_where_the_new_ones_say(tmp_path: Path) -> None:
-    first = hookloop("train", "cartpole", "stop_at_return=20", "--run", "a", "--display", "off", cwd=tmp_path)
+    first = forked("train", "cartpole", "stop_at_return=20", "--run", "a", "--display", "off", cwd=tmp_path)
     [final] = (tmp_path / "runs" / "a" / "checkpoints").glob("step-*-final")
-    changed = hookloop("train", "--resume", "a", "stop_at_return=40", "--display", "off", cwd=tmp_path)
+    changed = forked("train", "--resume", "a", "stop_at_return=40", "--display", "off", cwd=tmp_path)
 
-    again = hookloop("train", "--resume", "a", "--checkpoint", final.name, "--display", "off", cwd=tmp_path)
+    again = forked("train", "--resume", "a", "--checkpoint", final.name, "--display", "off", cwd=tmp_path)
 
     assert "the goal is 20" in first.stdout
     assert "the goal is 40" in changed.stdout
@@ -205,9 +207,9 @@ def test_a_run_resumed_from_before_its_settings_changed_ends_where_the_new_ones_
 
 
 def test_a_finished_run_that_is_resumed_trains_nothing_more(tmp_path: Path) -> None:
-    first = hookloop("train", "cartpole", "stop_at_return=20", "--run", "a", "--display", "off", cwd=tmp_path)
+    first = forked("train", "cartpole", "stop_at_return=20", "--run", "a", "--display", "off", cwd=tmp_path)
 
-    again = hookloop("train", "--resume", "a", "--display", "off", cwd=tmp_path)
+    again = forked("train", "--resume", "a", "--display", "off", cwd=tmp_path)
 
     steps = re.compile(r"after \d+ steps")
     assert steps.findall(again.stdout) == steps.findall(first.stdout)

@@ -216,16 +216,19 @@ def resume(state: CrashState, scratch: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "program",
-    [two_saves, pytest.param(a_return_to_an_earlier_one, marks=pytest.mark.faults)],
-    ids=lambda each: each.__name__,
+    ("program", "every"),
+    [
+        (two_saves, 1),
+        (a_return_to_an_earlier_one, 3),
+        pytest.param(a_return_to_an_earlier_one, 1, marks=pytest.mark.faults),
+    ],
 )
-def test_every_forgotten_flush_is_found(disk: RecordingDisk, program: Program) -> None:
+def test_every_forgotten_flush_is_found(disk: RecordingDisk, program: Program, every: int) -> None:
     record(disk, program)
     useful = useful_flushes(disk.ops)
     assert len(useful) >= 16
 
-    for forgotten in useful:
+    for forgotten in useful[::every]:
         with scratch_folder() as scratch:
             mutant = ForgetfulDisk(make(scratch / "root"), forgotten)
             store = record(mutant, program)

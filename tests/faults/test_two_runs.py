@@ -14,7 +14,7 @@ from tests.faults.endings import require_same
 from tests.faults.forked_commands import NEW, RESUME, Gate, end_of, finished, hookloop
 from tests.faults.processes import Child, warm_up
 
-MANY = pytest.mark.parametrize("processes", [20, pytest.param(50, marks=pytest.mark.faults)])
+MANY = pytest.mark.parametrize("processes", [12, pytest.param(50, marks=pytest.mark.faults)])
 
 
 class Waits:
