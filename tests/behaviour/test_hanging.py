@@ -48,7 +48,7 @@ def idle_beside_it():
 threading.Thread(target=idle_beside_it, daemon=True).start()
 hooks = [Upload(), HeartbeatHook(folder / "heartbeat.json", interval_seconds=0.05)]
 if policy != "none":
-    hooks.append(WatchdogHook({"hook": float(sys.argv[3])}, policy, folder / "run.log"))
+    hooks.append(WatchdogHook({"hook:Upload": float(sys.argv[3])}, policy, folder / "run.log"))
 loop = TrainingLoop(ToyWorkload(5), hooks, second_signal="exit")
 result = loop.run()
 print(result.outcome, "|", result.stop.by, "|", result.stop.reason)
@@ -87,7 +87,7 @@ def seconds_until_aborted(folder: Path) -> float:
     assert process.returncode == 70
     assert "wait_for_a_server_that_is_gone" in written
     assert "idle_beside_it" in written
-    assert re.search(r"hook 'Upload' at epoch_end has taken \d+\.\d s; the deadline of 'hook' is 0.4 s", written)
+    assert re.search(r"hook 'Upload' at epoch_end has taken \d+\.\d s; the deadline of 'hook:Upload' is 0.4 s", written)
     assert "exit code 70" in errors
     return ended_at - hung_at
 
