@@ -44,12 +44,12 @@ def collect(pool: RayPool, count: int) -> list[Result]:
 
 @pytest.mark.usefixtures("own_handler")
 @pytest.mark.timeout(300)  # a busy machine takes half a minute to start Ray, and ten seconds for an actor
-def test_workers_on_ray_keep_the_promises_of_every_pool_and_leave_nothing_behind() -> None:
+def test_workers_on_ray_keep_the_promises_of_every_pool_and_leave_nothing_behind(tmp_path: Path) -> None:
     others = psutil.Process().children(recursive=True)
     pool = RayPool(Trouble, workers=2)
     try:
         folder = require_bounds()
-        require_the_same_bits_when_an_actor_is_killed(pool)
+        require_the_same_bits_when_an_actor_is_killed(pool, tmp_path / "killed")
         require_the_same_training()
         require_that_what_raises_is_given_up(pool)
         with pytest.raises(PoolUsageError, match="Ray allows one at a time"):
@@ -76,17 +76,19 @@ def require_bounds() -> Path:
     return session.parent
 
 
-def require_the_same_bits_when_an_actor_is_killed(pool: RayPool) -> None:
+def require_the_same_bits_when_an_actor_is_killed(pool: RayPool, killed: Path) -> None:
     """Require what none gives, also from the actors that are left, and with the newest weights."""
     pool.publish(1, weights())
-    wanted = tasks(8, steps=200, seconds=0.05)
+    pool.submit(tasks(1)[0])
+    (first,) = collect(pool, 1)
+    wanted = tasks(8, steps=200, until=str(killed))
     for task in wanted:
         pool.submit(task)
-    results = pool.poll()
-    os.kill(pool.pids[results[0].worker % len(pool.pids)], signal.SIGKILL)
-    results += collect(pool, len(wanted) - len(results))
+    os.kill(pool.pids[first.worker % len(pool.pids)], signal.SIGKILL)
+    killed.touch()
+    results = collect(pool, len(wanted))
 
-    require_equal(sorted(results, key=lambda result: result.key), expected(wanted))
+    require_equal(results, expected(wanted))
     assert pool.health().deaths == 1
     pool.publish(2, weights(1))
     pool.submit(wanted[0])

@@ -108,7 +108,7 @@ def test_an_environment_that_hangs_costs_its_worker_and_no_bit(tmp_path: Path) -
 
     assert trained(trainer, 2) == expected
     assert mark.exists()
-    assert trainer.loop.context.metrics["workers/deaths"] == 1
+    assert trainer.loop.context.metrics["workers/deaths"] >= 1  # more if the machine has kept one waiting so long
 
 
 def hanging_once(make: Any, mark: str) -> Any:
