@@ -10,6 +10,7 @@ import pytest
 
 from hookloop.replays import replay_page
 from tests.unit.replays.episodes import episode, game
+from tests.waiting import PATIENCE_SECONDS
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -22,7 +23,9 @@ def browser() -> Iterator[Any]:
     if not CHROMIUM.exists():
         pytest.skip("there is no chromium on this machine: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=["--no-sandbox"])
+        launched = playwright.chromium.launch(
+            executable_path=CHROMIUM, headless=True, args=["--no-sandbox"], timeout=1000 * PATIENCE_SECONDS
+        )
         yield launched
         launched.close()
 
@@ -38,6 +41,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
         file = tmp_path / "episode.html"
         file.write_text(replay_page(replay), encoding="utf-8")
         contexts.append(browser.new_context(viewport={"width": 900, "height": 900}))
+        contexts[-1].set_default_timeout(1000 * PATIENCE_SECONDS)
         page = contexts[-1].new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))

@@ -47,7 +47,7 @@ def test_python_blocks_run_in_order_and_print_what_stands_below_them(page: Path,
         assert _trimmed(text) == _trimmed(shown), f"{name_of(page)}:{line} prints something else than the page shows"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", [page for page in PAGES if console_blocks(page)], ids=name_of)
 def test_commands_run_in_order_and_print_what_stands_below_them(page: Path, tmp_path: Path, tool: ModuleType) -> None:
     shown = [(block, command) for block in console_blocks(page) for command in tool.commands_of(block.text)]
