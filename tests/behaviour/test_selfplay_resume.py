@@ -30,12 +30,18 @@ EPOCHS = 4
 
 
 def settings(
-    game: str, kind: Any = "residual", max_moves: int | None = None, *, share: float = 0.0, opening_moves: int = 0
+    game: str,
+    kind: Any = "residual",
+    max_moves: int | None = None,
+    *,
+    share: float = 0.0,
+    opening_moves: int = 0,
+    from_mover: bool = False,
 ) -> SelfPlayConfig:
     return SelfPlayConfig(
         game=GameConfig(name=game, num_envs=4, max_moves=max_moves, opening_moves=opening_moves),
         opponents=OpponentsConfig(share=share, capacity=2, every_epochs=1),
-        network=NetworkConfig(kind=kind, blocks=1, channels=4, hidden=(16,)),
+        network=NetworkConfig(kind=kind, blocks=1, channels=4, hidden=(16,), from_mover=from_mover),
         ppo=PPOConfig(entropy_coefficient=0.01),
         trainer=TrainerConfig(horizon=16, num_minibatches=2, update_epochs=2, gamma=1.0),
     )
@@ -46,7 +52,7 @@ CASES = {
     "tic-tac-toe, plain layers": settings("tic_tac_toe", "layers"),
     "connect four, cut off": settings("connect_four", max_moves=13),
     "connect four, windows, openings, past versions": settings("connect_four", "windows", share=0.5, opening_moves=5),
-    "shogi": settings("shogi", max_moves=40),
+    "shogi, from the mover": settings("shogi", max_moves=40, from_mover=True),
 }
 
 

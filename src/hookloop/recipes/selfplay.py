@@ -51,7 +51,7 @@ def shogi() -> SelfPlayConfig:
         total_env_steps=1_000_000,
         # Hardly a game ends at first: they begin anywhere, and what is learned from an end is its last moves.
         game=GameConfig(name="shogi", num_envs=64, max_moves=320, opening_moves=100),
-        network=NetworkConfig(kind="residual", blocks=1, channels=16),
+        network=NetworkConfig(kind="residual", blocks=1, channels=16, from_mover=True),
         trainer=TrainerConfig(
             horizon=32, update_epochs=1, num_minibatches=8, gamma=0.98, gae_lambda=0.8,
             values={_RATE: Linear(2e-3, 5e-4), _ENTROPY: Linear(1e-3, 1e-3)},

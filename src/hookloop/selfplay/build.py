@@ -10,6 +10,7 @@ import torch
 
 from hookloop.core import HookManager, derive_seed
 from hookloop.core.signals import SECOND
+from hookloop.errors import ConfigError
 from hookloop.pools import MakePerformer
 from hookloop.rl.losses import PPO
 from hookloop.rl.policies import MlpActorCritic, Policy
@@ -23,6 +24,7 @@ from hookloop.selfplay.past_versions import PastVersions
 from hookloop.selfplay.performing import GamePerformer
 from hookloop.selfplay.slots import GameSlotEnvs
 from hookloop.selfplay.trainer import SelfPlayTrainer
+from hookloop.selfplay.turning import symmetry_of
 
 
 def build_trainer(
@@ -77,6 +79,11 @@ def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Pol
     action = DiscreteActions(envs.num_moves)
     shape = envs.observation.array.shape
     generator = torch.Generator().manual_seed(seed)
+    if config.from_mover and (config.kind != "residual" or len(shape) != 3):
+        raise ConfigError(
+            f"Only a residual network turns a board, got network.from_mover=true with network.kind={config.kind} and "
+            f"observations of shape {shape}; set network.from_mover=false."
+        )
     if config.kind == "layers" or len(shape) != 3:
         layers = MlpActorCritic(
             envs.observation, action, hidden=config.hidden, activation="relu", generator=generator
@@ -87,10 +94,12 @@ def build_policy(config: NetworkConfig, envs: GameEnvs, *, seed: int = 0) -> Pol
             shape, action.n, window=config.window, channels=config.channels, hidden=config.hidden, generator=generator
         )
         return Policy(windows, action, envs.observation)
+    game = envs.game.get_type().short_name
     network = BoardNetwork(
         shape,
         action.n,
-        planes=move_planes(envs.game.get_type().short_name, action.n, shape[1] * shape[2]),
+        planes=move_planes(game, action.n, shape[1] * shape[2]),
+        symmetry=symmetry_of(game) if config.from_mover else None,
         blocks=config.blocks,
         channels=config.channels,
         generator=generator,

@@ -32,6 +32,10 @@ class NetworkConfig(Settings):
     )
     blocks: int = Field(default=3, ge=0, description="Residual blocks")
     channels: int = Field(default=32, ge=1, description="Their width, or how many features a window has")
+    from_mover: bool = Field(
+        default=False,
+        description="Residual: see the board from the side of who moves, so that both seats learn as one; shogi, chess",
+    )
     window: int = Field(default=4, ge=1, description="The side of a window, in squares")
     hidden: tuple[int, ...] = Field(
         default=(128, 128),

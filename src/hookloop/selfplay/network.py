@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from hookloop.errors import ConfigError
 from hookloop.rl.policies.initial import POLICY_GAIN, VALUE_GAIN, begin_orthogonal, convolution, linear
+from hookloop.selfplay.turning import Symmetry, Turning
 
 POLICY_CHANNELS = 8
 VALUE_CHANNELS = 4
@@ -58,6 +59,7 @@ class BoardNetwork(nn.Module):
         shape: C, H and W of an observation.
         num_actions: A.
         planes: How actions lie on the board; None for a linear head.
+        symmetry: How the board is turned, to be seen by who moves; None to see it as it lies.
         blocks: Residual blocks.
         channels: Their width.
         generator: The first weights are drawn from it, and from nowhere else.
@@ -69,6 +71,7 @@ class BoardNetwork(nn.Module):
         num_actions: int,
         *,
         planes: MovePlanes | None = None,
+        symmetry: Symmetry | None = None,
         blocks: int = 3,
         channels: int = 32,
         generator: torch.Generator | None = None,
@@ -77,26 +80,34 @@ class BoardNetwork(nn.Module):
         if len(shape) != 3:
             raise ConfigError(f"A network for boards takes planes [C, H, W], got observations of shape {shape}.")
         num_planes, rows, columns = shape
+        assert symmetry is None or not symmetry.is_absolute or (planes is not None and planes.ways)
+        self.turning = None if symmetry is None else Turning(symmetry, shape)
         self.stem = convolution(num_planes, channels, 3, generator, padding=1)
         self.blocks = nn.ModuleList(Block(channels, generator) for _ in range(blocks))
         self.policy: nn.Module
         if planes is None:
             self.policy = LinearMoves(channels, rows * columns, num_actions, generator)
         else:
-            self.policy = PlanarMoves(channels, rows * columns, planes, generator)
+            self.policy = PlanarMoves(channels, planes, generator)
         self.value_planes = convolution(channels, VALUE_CHANNELS, 1, generator)
         self.value_hidden = linear(VALUE_CHANNELS * rows * columns, VALUE_WIDTH, 2**0.5, generator)
         self.value = linear(VALUE_WIDTH, 1, EVEN_GAIN, generator)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return action parameters and values."""
+        is_turned = None
+        if self.turning is not None:
+            obs, is_turned = self.turning(obs)
         seen = functional.relu(self.stem(obs))
         for block in self.blocks:
             seen = block(seen)
         # Leaking: hundreds of moves without a result would teach plain rectifiers to be silent for good.
         hidden = functional.leaky_relu(self.value_planes(seen), LEAK).flatten(1)
         hidden = functional.leaky_relu(self.value_hidden(hidden), LEAK)
-        return self.policy(seen), self.value(hidden).tanh().squeeze(1)
+        values = self.value(hidden).tanh().squeeze(1)
+        if self.turning is not None and self.turning.is_absolute:
+            return self.policy(seen, is_turned), values
+        return self.policy(seen), values
 
 
 class WindowNetwork(nn.Module):
@@ -189,7 +200,7 @@ class PlanarMoves(nn.Module):
     then known to every move that leads there, and need not be learned anew for each square it may come from.
     """
 
-    def __init__(self, channels: int, squares: int, planes: MovePlanes, generator: torch.Generator | None) -> None:
+    def __init__(self, channels: int, planes: MovePlanes, generator: torch.Generator | None) -> None:
         super().__init__()
         self.layout = planes
         self.mixing = convolution(channels, channels, 1, generator)
@@ -198,20 +209,39 @@ class PlanarMoves(nn.Module):
         self.others = linear(channels, planes.others, POLICY_GAIN, generator) if planes.others else None
         self.pairs = Pairs(channels, planes.ways, generator) if planes.ways else None
 
-    def forward(self, seen: Tensor) -> Tensor:
-        """Return action parameters."""
+    def forward(self, seen: Tensor, is_turned: Tensor | None = None) -> Tensor:
+        """Return action parameters.
+
+        Args:
+            seen: What is seen of the boards.
+            is_turned: Which of them [B] are seen after half a turn, while their actions are those of the board as it
+                lies; None if none is.
+        """
         per_origin, weight, bias = self.layout.per_origin, self.planes.weight, self.planes.bias
         assert bias is not None
         board = functional.relu(self.mixing(seen))
+        if is_turned is not None:
+            board = torch.where(is_turned[:, None, None, None], board.flip((2, 3)), board)
         parts: list[Tensor] = []
-        if per_origin:  # the same convolution, as a product whose result lies square by square at once
+        if per_origin:
             squares = board.flatten(2).transpose(1, 2)
-            leaving = functional.linear(squares, weight[:per_origin].flatten(1), bias[:per_origin])
+            leaving = self._leaving(squares, weight[:per_origin].flatten(1), bias[:per_origin], is_turned)
             parts.append((leaving if self.pairs is None else self.pairs(squares, leaving)).flatten(1))
         parts.append(functional.conv2d(board, weight[per_origin:], bias[per_origin:]).flatten(1))
         if self.others is not None:
             parts.append(self.others(board.mean(dim=(2, 3))))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def _leaving(self, squares: Tensor, weight: Tensor, bias: Tensor, is_turned: Tensor | None) -> Tensor:
+        """Return the convolution over origins as a product, whose result lies square by square at once."""
+        if is_turned is None:
+            return functional.linear(squares, weight, bias)
+        # Weights belong to targets as who moves sees them: half a turn counts those from the other end. To turn the
+        # few weights is cheaper than to turn the many results.
+        sides = is_turned.long()
+        weights = torch.stack((weight, _from_the_end(weight, self.layout.ways))).index_select(0, sides)
+        biases = torch.stack((bias, _from_the_end(bias, self.layout.ways))).index_select(0, sides)
+        return torch.baddbmm(biases[:, None], squares, weights.transpose(1, 2))
 
 
 class Pairs(nn.Module):
@@ -227,3 +257,8 @@ class Pairs(nn.Module):
         channels = squares.shape[2]
         targets = self.targets(squares).view(len(squares), -1, channels)
         return torch.baddbmm(besides, self.origins(squares), targets.transpose(1, 2), alpha=channels**-0.5)
+
+
+def _from_the_end(weight: Tensor, ways: int) -> Tensor:
+    """Return weights [targets * ways, ...] with the targets in reverse order."""
+    return weight.unflatten(0, (-1, ways)).flip(0).flatten(0, 1)

@@ -68,7 +68,7 @@ def test_a_position_is_judged_alike_in_any_batch() -> None:
 
 
 def test_moves_of_shogi_lie_on_the_squares_they_leave_or_are_dropped_on() -> None:
-    head = PlanarMoves(1, 81, MovePlanes(per_origin=162, per_target=7, others=0), None)
+    head = PlanarMoves(1, MovePlanes(per_origin=162, per_target=7, others=0), None)
     with torch.no_grad():
         head.mixing.weight.fill_(1.0)
         head.planes.weight.fill_(1.0)
@@ -110,7 +110,7 @@ def test_stones_are_seen_on_the_squares_they_were_put_on(name: str) -> None:
 
 def test_moves_of_shogi_compare_the_square_they_leave_with_the_one_they_reach() -> None:
     pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
-    head = PlanarMoves(4, 81, MovePlanes(162, 7, 0, ways=2), generator())
+    head = PlanarMoves(4, MovePlanes(162, 7, 0, ways=2), generator())
     assert head.pairs is not None
     with torch.no_grad():
         for layer in (head.pairs.origins, head.pairs.targets, head.planes):
