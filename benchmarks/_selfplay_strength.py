@@ -13,14 +13,14 @@ from hookloop.recipes import selfplay as recipes
 from hookloop.selfplay import NetworkPlayer, build_trainer, make_opponent, play_all_lines, play_match
 from hookloop.selfplay.ratings import wilson_interval
 
-RECIPES = ("connect4", "tictactoe")
-OPPONENTS = ("random", "greedy", "search-2")
-GAMES = 400
+SEARCHES = ("random", "greedy", "search-2")
+RECIPES = {"connect4": (400, SEARCHES), "tictactoe": (400, SEARCHES), "shogi": (200, SEARCHES[:2])}
+"""How many games are played against whom; to search shogi takes too long."""
 
 
 def print_strength(recipe: str, seeds: Sequence[int], total_env_steps: int | None) -> None:
     """Train each seed and print the table, row by row."""
-    columns = ["seed", "time", "CPU time", "moves", "games", *OPPONENTS]
+    columns = ["seed", "time", "CPU time", "moves", "games", *RECIPES[recipe][1]]
     columns += ["lines lost"] if recipe == "tictactoe" else []
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
     for seed in seeds:
@@ -36,8 +36,10 @@ def measure(recipe: str, seed: int, total_env_steps: int | None) -> str:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     player, game = NetworkPlayer(trainer.policy), config.game.name
     cells = [str(seed), f"{wall:.0f} s", f"{cpu:.0f} s", str(trainer.state.clocks.env_steps), str(trainer.tally.games)]
-    for name in OPPONENTS:
-        score = play_match(game, player, make_opponent(name, seed=1), games=GAMES)
+    games, opponents = RECIPES[recipe]
+    for name in opponents:
+        opponent = make_opponent(name, seed=1)
+        score = play_match(game, player, opponent, games=games, max_moves=config.game.max_moves)
         low, high = wilson_interval(score.mean, score.games)
         cells.append(f"{score.mean:.1%} ({low:.0%} to {high:.0%})")
     if recipe == "tictactoe":

@@ -1,14 +1,16 @@
 """Measure self-play of shogi: what games, masks and buffer add to the network, and what batching them is worth.
 
 Run ``python benchmarks/selfplay.py [--quick] [--rounds N] [--json FILE]`` with hookloop importable and the extra
-``games`` installed; ``--strength connect4`` (or ``tictactoe``) trains that recipe over seeds and shows how strong
-it becomes, instead.
+``games`` installed; ``--strength connect4`` (or ``tictactoe``, ``shogi``) trains that recipe over seeds and shows how
+strong it becomes, instead.
 
-256 games, a residual network of 3 blocks of 32 channels, with a convolutional head over 13,689 actions; one thread.
-All contenders use the same network. It stays as it is in the beginning, so games are those of chance, and under way.
+256 games, a residual network of 3 blocks of 32 channels that sees the board from the side of who moves, with a
+convolutional head over 13,689 actions; one thread. All contenders but one use the same network. It stays as it is in
+the beginning, so games are those of chance, and under way.
 
 - network alone: the forward on the positions that hookloop has met in its turn, step by step, in inference mode: all
   logits and values, and nothing else. It takes a second turn in each round, which is the noise floor.
+- network, board as it lies: the same of a network that sees all positions from the side of the first seat.
 - hookloop: the collector of a trainer fills its experience. Observations, masks, the draw, log-probabilities, values,
   seats, rewards and ends are kept; hooks and learning are not part of it.
 - plain loop: a loop over the games that asks the library for ``observation_tensor()`` and ``legal_actions_mask()``,
@@ -42,11 +44,12 @@ from _selfplay_plain import PlainLoop
 from _selfplay_strength import RECIPES, print_strength
 
 from hookloop.rl.config import TrainerConfig
-from hookloop.selfplay import GameConfig, NetworkConfig, SelfPlayConfig, build_trainer
+from hookloop.selfplay import GameConfig, NetworkConfig, SelfPlayConfig, build_policy, build_trainer
 
 GAMES, STEPS = 256, 4
 OPENING_TURNS = 6
 NETWORK, AGAIN, OURS = "network alone", "network alone, again", "hookloop"
+AS_IT_LIES = "network, board as it lies"
 PLAIN, BY_HAND = "plain loop", "plain loop, masks by hand"
 PACKAGES = {"hookloop": "hookloop", "torch": "torch", "numpy": "numpy", "open_spiel": "pyspiel"}
 Turn = Callable[[], None]
@@ -84,25 +87,27 @@ def contenders() -> dict[str, Turn]:
     """Return what takes turns, with games that are under way."""
     config = SelfPlayConfig(
         game=GameConfig(name="shogi", num_envs=GAMES),
-        network=NetworkConfig(blocks=3, channels=32),
+        network=NetworkConfig(blocks=3, channels=32, from_mover=True),
         trainer=TrainerConfig(horizon=STEPS, gamma=1.0),
     )
     trainer = build_trainer(config, seed=0)
     network, collector, loop = trainer.policy.network, trainer.workload.collector, trainer.loop
+    plain = build_policy(NetworkConfig(blocks=3, channels=32), trainer.games).network
     by_asking = PlainLoop("shogi", GAMES, network, asks_for_masks=True)
     by_hand = PlainLoop("shogi", GAMES, network, asks_for_masks=False)
 
-    def forward() -> None:
+    def forward(one: torch.nn.Module) -> None:
         with torch.inference_mode():
             for obs in trainer.experience.rows["obs"]:
-                network(obs)
+                one(obs)
 
     turns: dict[str, Turn] = {
-        NETWORK: forward,
+        NETWORK: lambda: forward(network),
+        AS_IT_LIES: lambda: forward(plain),
         OURS: lambda: collector.collect(loop),
         PLAIN: lambda: by_asking.play(STEPS),
         BY_HAND: lambda: by_hand.play(STEPS),
-        AGAIN: forward,
+        AGAIN: lambda: forward(network),
     }
     for _ in range(OPENING_TURNS):
         collector.collect(loop)
