@@ -14,9 +14,12 @@ import torch
 
 pytest.importorskip("pyspiel", reason="OpenSpiel, the extra 'games', is not installed")
 
+from hookloop.cli.changes import changes_between
+from hookloop.config.overrides import apply_overrides
 from hookloop.errors import ConfigError
+from hookloop.recipes import find_recipe
 from hookloop.rl.policies import Policy
-from hookloop.selfplay import GameEnvs, NetworkConfig, build_policy
+from hookloop.selfplay import GameEnvs, NetworkConfig, SelfPlayConfig, build_policy
 from hookloop.selfplay.library import load_game
 from hookloop.selfplay.observing import Observer
 from hookloop.selfplay.turning import Turning
@@ -182,3 +185,17 @@ def test_a_game_without_a_known_symmetry_is_refused() -> None:
 def test_networks_that_turn_no_board_are_refused(kind: Any) -> None:
     with pytest.raises(ConfigError, match=f"Only a residual network turns a board, got .* network.kind={kind}"):
         build_policy(NetworkConfig(kind=kind, from_mover=True), GameEnvs("shogi", 1))
+
+
+def test_a_run_from_before_it_is_gone_on_with_as_it_was_and_cannot_be_changed_to_it() -> None:
+    kept = find_recipe("connect4").model_dump(mode="json")
+    assert "from_mover" not in kept["network"], "as before it"
+
+    read = SelfPlayConfig.model_validate(kept)
+    turned = apply_overrides(read, ["network.from_mover=true"], what="the run")
+
+    assert not read.network.from_mover
+    assert changes_between(kept, read.model_dump(mode="json")) == []
+    found = changes_between(kept, turned.model_dump(mode="json"))
+    assert [(each.path, each.after, each.effect) for each in found] == [("network.from_mover", True, "impossible")]
+    assert SelfPlayConfig.model_validate(turned.model_dump(mode="json")) == turned
