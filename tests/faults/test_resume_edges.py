@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 from dataclasses import replace
@@ -188,6 +189,23 @@ def test_a_changed_setting_is_shown_and_accepted_refused_or_forced(case: str, ex
         finished(*RESUME, cwd=tmp_path, hook=Dies())
     is_the_same = end_of(tmp_path)["model.safetensors"] == expected["model.safetensors"]
     assert is_the_same == (case != "forced")
+
+
+def test_a_run_from_before_there_was_a_setting_goes_on_with_what_it_is_by_default(
+    expected: Ending, tmp_path: Path
+) -> None:
+    begin_and_die(tmp_path, 3)
+    file = tmp_path / "runs" / "mine" / "config.json"
+    config = json.loads(file.read_text())
+    assert config["settings"]["env"].pop("normalise_rewards") is False
+    del config["settings"]["policy"]["memory"]
+    file.write_text(json.dumps(config))
+
+    output = finished(*RESUME, cwd=tmp_path, hook=Dies())
+
+    assert "changed" not in output
+    assert json.loads(file.read_text()) == config
+    assert end_of(tmp_path)["model.safetensors"] == expected["model.safetensors"]
 
 
 def test_a_hook_that_is_new_begins_anew_and_one_that_is_gone_is_left_out(expected: Ending, tmp_path: Path) -> None:

@@ -106,12 +106,13 @@ def _changed(
     if words and "=" not in words[0]:
         raise ConfigError(f"--resume goes on with the recipe of the run; leave {words[0]!r} out.")
     config = folder.read_config()
-    settings = read_settings(config.workload, config.settings)
-    settings = apply_overrides(settings, words, what=f"the run {folder.name!r}")
-    changed = settings.model_dump(mode="json")
-    changes = changes_between(config.settings, changed)
+    before = read_settings(config.workload, config.settings)
+    settings = apply_overrides(before, words, what=f"the run {folder.name!r}")
+    # A setting that the run did not have yet has its default: that is no change, and what was written stays as it is.
+    changes = changes_between(before.model_dump(mode="json"), settings.model_dump(mode="json"))
     refuse_changes(changes, is_forced=is_forced)
-    config = replace(config, settings=changed, threads=config.threads if threads is None else threads)
+    kept = settings.model_dump(mode="json") if changes else config.settings
+    config = replace(config, settings=kept, threads=config.threads if threads is None else threads)
     return _Plan(folder, config, settings, checkpoint, changes)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from hookloop.config.settings import Settings
 from hookloop.rl.config import PPOConfig, RolloutSettings, TrainerConfig
@@ -42,14 +42,6 @@ class NetworkConfig(Settings):
         min_length=1,
         description="Widths of plain layers, or of those over the windows; a game without a board always has them",
     )
-
-    @model_serializer(mode="wrap")
-    def _as_it_was_before(self, dump: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
-        # A run from before ``from_mover`` has kept no such setting; one that is off is not to look like a change of it.
-        kept: dict[str, Any] = dump(self)
-        if info.mode == "json" and not self.from_mover:
-            kept.pop("from_mover", None)
-        return kept
 
 
 class OpponentsConfig(Settings):
