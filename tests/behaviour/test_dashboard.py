@@ -128,7 +128,7 @@ def ask(server: DashboardServer, path: str, **headers: str) -> tuple[int, str]:
 
 
 def says(visit: Visit, place: str, words: str) -> None:
-    visit.wait_until(f"(document.querySelector({place!r})?.innerText ?? '').includes({words!r})", 60.0)
+    visit.wait_until(f"(document.querySelector({place!r})?.innerText ?? '').includes({words!r})")
 
 
 def test_a_game_is_seen_as_it_is_played(server: DashboardServer, browser: Browser, playing: Playing) -> None:
@@ -179,12 +179,12 @@ def test_an_old_board_is_told_from_a_new_one_and_a_damaged_one_is_no_end(
         says(visit, "#game-note", "it is no JSON")
         assert not visit.page.locator("#play").is_visible()
         playing.show(VIEW, age_seconds=-5.0)
-        visit.wait_until("document.querySelector('#game-note').hidden && !document.querySelector('#play').hidden", 60.0)
+        visit.wait_until("document.querySelector('#game-note').hidden && !document.querySelector('#play').hidden")
 
 
 def test_curves_are_drawn_grow_and_stay_zoomed(server: DashboardServer, browser: Browser, playing: Playing) -> None:
     with visiting(browser, address(server, f"/runs/{playing.folder.name}"), is_offline=False) as visit:
-        visit.wait_until("document.documentElement.dataset.isDrawn === 'true'", 60.0)
+        visit.wait_until("document.documentElement.dataset.isDrawn === 'true'")
         titles = visit.page.locator("#panels figcaption").all_inner_texts()
         assert titles[:2] == ["rating", "policy loss"]
         rating = "document.querySelector('[data-title=rating] .chart')"
@@ -192,11 +192,11 @@ def test_curves_are_drawn_grow_and_stay_zoomed(server: DashboardServer, browser:
         visit.page.evaluate(f"Plotly.relayout({rating}, {{'xaxis.range[0]': 150, 'xaxis.range[1]': 250}})")
 
         playing.go_on()
-        visit.wait_until(f"{rating}.data[0].x.length === 3", 60.0)
+        visit.wait_until(f"{rating}.data[0].x.length === 3")
         assert visit.page.evaluate(f"{rating}.layout.xaxis.range") == [150, 250]
 
         visit.page.select_option("#clock", "epoch")
-        visit.wait_until(f"{rating}.data[0].x[2] === 3", 60.0)
+        visit.wait_until(f"{rating}.data[0].x[2] === 3")
         visit.page.click("summary:text('losses')")
         visit.wait_until(
             "document.querySelector('[data-title=\"losses/ppo/policy\"] .chart')?.data !== undefined", 60.0
