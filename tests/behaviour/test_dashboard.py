@@ -198,9 +198,7 @@ def test_curves_are_drawn_grow_and_stay_zoomed(server: DashboardServer, browser:
         visit.page.select_option("#clock", "epoch")
         visit.wait_until(f"{rating}.data[0].x[2] === 3")
         visit.page.click("summary:text('losses')")
-        visit.wait_until(
-            "document.querySelector('[data-title=\"losses/ppo/policy\"] .chart')?.data !== undefined", 60.0
-        )
+        visit.wait_until("document.querySelector('[data-title=\"losses/ppo/policy\"] .chart')?.data !== undefined")
         assert visit.page.evaluate("window.isHarmed") is None
         assert visit.complaints == []
 
