@@ -156,13 +156,14 @@ function listen() {
   stream.addEventListener("same", () => state.well());
   stream.addEventListener("fault", (message) => { stream.close(); state.ill(JSON.parse(message.data).fault); });
   stream.onerror = async () => {
+    state.ill("The dashboard does not answer");
     if (stream.readyState !== EventSource.CLOSED) return;  // it tries again by itself
     try {
       show(await ask(api));
       setTimeout(listen, CURVES_MS);
     } catch (error) {
-      state.ill(error instanceof TypeError ? "The dashboard does not answer" : error.message);
       if (error instanceof TypeError) setTimeout(listen, CURVES_MS);
+      else state.ill(error.message);
     }
   };
 }
