@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,12 +129,21 @@ def ask(server: DashboardServer, path: str, **headers: str) -> tuple[int, str]:
         connection.close()
 
 
+@contextmanager
+def looking_at(browser: Browser, server: DashboardServer, playing: Playing | None = None) -> Iterator[Visit]:
+    """Open the page of a run, or the list of all."""
+    path = "/" if playing is None else f"/runs/{playing.folder.name}"
+    with visiting(browser, address(server, path), is_offline=False) as visit:
+        visit.page.wait_for_selector("header.bar")  # the first page sets the cookie, and leads on
+        yield visit
+
+
 def says(visit: Visit, place: str, words: str) -> None:
     visit.wait_until(f"(document.querySelector({place!r})?.innerText ?? '').includes({words!r})")
 
 
 def test_a_game_is_seen_as_it_is_played(server: DashboardServer, browser: Browser, playing: Playing) -> None:
-    with visiting(browser, address(server, f"/runs/{playing.folder.name}"), is_offline=False) as visit:
+    with looking_at(browser, server, playing) as visit:
         says(visit, "#game-title", "tiny_shogi")
         page = visit.page
         assert page.url.endswith(f"/runs/{playing.folder.name}")  # the token has left the address
@@ -168,9 +179,9 @@ def test_a_game_is_seen_as_it_is_played(server: DashboardServer, browser: Browse
 def test_an_old_board_is_told_from_a_new_one_and_a_damaged_one_is_no_end(
     server: DashboardServer, browser: Browser, playing: Playing
 ) -> None:
-    playing.show(VIEW, age_seconds=40.0)
-    with visiting(browser, address(server, f"/runs/{playing.folder.name}"), is_offline=False) as visit:
-        says(visit, "#game-note", "The board is of 4")
+    playing.show(VIEW, age_seconds=4000.0)
+    with looking_at(browser, server, playing) as visit:
+        says(visit, "#game-note", "The board is of 40")  # 4,000 seconds, and some more until it is seen
         assert visit.page.locator("#play.old").count() == 1
 
         playing.folder.game_file.write_text('{"version": 2}')
@@ -178,12 +189,12 @@ def test_an_old_board_is_told_from_a_new_one_and_a_damaged_one_is_no_end(
         playing.folder.game_file.write_text("{")
         says(visit, "#game-note", "it is no JSON")
         assert not visit.page.locator("#play").is_visible()
-        playing.show(VIEW, age_seconds=-5.0)
-        visit.wait_until("document.querySelector('#game-note').hidden && !document.querySelector('#play').hidden")
+        playing.show(VIEW)
+        visit.wait_until("!document.querySelector('#play').hidden")
 
 
 def test_curves_are_drawn_grow_and_stay_zoomed(server: DashboardServer, browser: Browser, playing: Playing) -> None:
-    with visiting(browser, address(server, f"/runs/{playing.folder.name}"), is_offline=False) as visit:
+    with looking_at(browser, server, playing) as visit:
         visit.wait_until("document.documentElement.dataset.isDrawn === 'true'")
         titles = visit.page.locator("#panels figcaption").all_inner_texts()
         assert titles[:2] == ["rating", "policy loss"]
@@ -197,6 +208,12 @@ def test_curves_are_drawn_grow_and_stay_zoomed(server: DashboardServer, browser:
 
         visit.page.select_option("#clock", "epoch")
         visit.wait_until(f"{rating}.data[0].x[2] === 3")
+        low, high = visit.page.evaluate(f"{rating}.layout.xaxis.range")
+        assert low <= 1  # of another clock, what was zoomed is another place
+        assert high >= 3
+        visit.page.click("summary:text('other')")
+        says(visit, "#groups", HOSTILE)
+        assert visit.page.locator("#groups img, #panels img").count() == 0
         visit.page.click("summary:text('losses')")
         visit.wait_until("document.querySelector('[data-title=\"losses/ppo/policy\"] .chart')?.data !== undefined")
         assert visit.page.evaluate("window.isHarmed") is None
@@ -207,7 +224,7 @@ def test_all_runs_are_listed_searched_and_lead_to_their_pages(
     server: DashboardServer, browser: Browser, playing: Playing
 ) -> None:
     name = playing.folder.name
-    with visiting(browser, server.url, is_offline=False) as visit:
+    with looking_at(browser, server) as visit:
         says(visit, "#runs", name)
         visit.page.fill("#search", "no such run")
         says(visit, "#none", "is like that")
@@ -222,12 +239,76 @@ def test_a_run_that_is_removed_meanwhile_is_told_and_the_list_goes_on(
     server: DashboardServer, browser: Browser, playing: Playing
 ) -> None:
     name = playing.folder.name
-    with visiting(browser, address(server, f"/runs/{name}"), is_offline=False) as visit:
+    with looking_at(browser, server, playing) as visit:
         says(visit, "#game-title", "tiny_shogi")
         playing.store.close()
         assert run(["runs", "rm", name, "--yes", "--runs-dir", str(playing.folder.path.parent)]) == 0
         says(visit, "#connection", f"There is no run '{name}'")
     assert ask(server, "/api/runs", authorization=f"Bearer {server.url.partition('=')[2]}")[0] == 200
+
+
+def test_the_last_epoch_is_drawn_although_the_heart_is_ahead_of_the_statistics(
+    server: DashboardServer, browser: Browser, playing: Playing
+) -> None:
+    with looking_at(browser, server, playing) as visit:
+        visit.wait_until("document.documentElement.dataset.isDrawn === 'true'")
+        playing.epoch += 1
+        playing.heart.beat()
+        says(visit, "#facts", "300 of 1,000")
+        playing.epoch -= 1
+        playing.go_on()
+
+        visit.wait_until("document.querySelector('[data-title=rating] .chart').data[0].x.length === 3")
+
+
+def test_the_token_leaves_the_address_however_often_and_from_wherever_it_is_opened(
+    server: DashboardServer, browser: Browser, playing: Playing, tmp_path: Path
+) -> None:
+    (tmp_path / "mail.html").write_text(f'<a href="{server.url}">the dashboard</a>')
+    with visiting(browser, tmp_path / "mail.html", is_offline=False) as visit:
+        visit.page.click("a")
+        visit.page.wait_for_selector("#search")
+        says(visit, "#runs", playing.folder.name)
+        visit.page.goto(address(server, f"/runs/{playing.folder.name}"))
+        visit.page.wait_for_selector("#board")
+        says(visit, "#game-title", "tiny_shogi")
+        assert "token" not in visit.page.url
+
+
+def test_a_page_that_nobody_looks_at_lets_go_and_catches_up(
+    server: DashboardServer, browser: Browser, playing: Playing
+) -> None:
+    def become(hidden: str) -> None:
+        visit.page.evaluate(
+            f"Object.defineProperty(document, 'hidden', {{value: {hidden}, configurable: true}});"
+            "document.dispatchEvent(new Event('visibilitychange'))"
+        )
+
+    with looking_at(browser, server, playing) as visit:
+        says(visit, "#game-title", "tiny_shogi")
+        become("true")
+        asked = len(visit.requests)
+        playing.show(replace(VIEW, game="another"))
+        visit.page.wait_for_timeout(2500)
+        assert "tiny_shogi" in visit.page.locator("#game-title").inner_text()
+        assert len(visit.requests) == asked
+        become("false")
+        says(visit, "#game-title", "another")
+        assert visit.page.locator("#connection").inner_text() == ""
+
+
+def test_a_run_whose_statistics_cannot_be_read_says_so(
+    server: DashboardServer, browser: Browser, playing: Playing
+) -> None:
+    playing.store.close()
+    playing.folder.stats_file.write_bytes(b"something else" * 1000)
+    long_ago = time.time() - 100
+    os.utime(playing.folder.path / "config.json", (long_ago, long_ago))
+
+    with looking_at(browser, server, playing) as visit:
+        says(visit, "#reason", "cannot be read")
+        says(visit, "#curves-fault", "cannot be read")
+        assert visit.page.locator("#connection").inner_text() == ""
 
 
 def test_nothing_is_answered_without_the_token(server: DashboardServer, playing: Playing) -> None:
@@ -255,6 +336,7 @@ def test_a_page_says_when_the_dashboard_is_gone(browser: Browser, tmp_path: Path
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
         with visiting(browser, url.replace("/?", "/runs/mine?"), is_offline=False) as visit:
+            visit.page.wait_for_selector("header.bar")
             says(visit, "#game-title", "tiny_shogi")
             process.send_signal(signal.SIGINT)  # with a stream open, too, it ends by itself
             _, complaints = process.communicate(timeout=60)
@@ -275,7 +357,8 @@ def test_what_cannot_be_served_is_refused_in_words(
 
     assert "There is no folder" in complaint("--runs-dir", str(tmp_path / "none"))
     runs = ("--runs-dir", str(tmp_path))
-    assert "every address of this machine" in complaint(*runs, "--host", "0.0.0.0")
+    for everywhere in ("0.0.0.0", "0", "0x0", "::"):
+        assert "every address of this machine" in complaint(*runs, "--host", everywhere)
     assert "--port 0 takes a port that is free" in complaint(*runs, "--port", str(server.port))
     assert "--port must be from 0 to 65535, got 70000" in complaint(*runs, "--port", "70000")
     assert "Cannot listen at 203.0.113.7" in complaint(*runs, "--host", "203.0.113.7")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
-from hookloop.charts.palette import colour_of, dash_of
+from hookloop.charts.palette import COLOURS, colour_of, dash_of
 
 MOST_BUCKETS = 1000
 FLAT_SHARE = 1e-9
@@ -98,7 +98,9 @@ class Panel:
     def look_of(self, curve: Curve, runs: Sequence[str]) -> tuple[str, str]:
         """Return the colour and the dash of a curve, in a chart beside those of ``runs``."""
         metric = self.names.index(curve.name)
-        return (colour_of(runs.index(curve.run)), dash_of(metric)) if len(runs) > 1 else (colour_of(metric), dash_of(0))
+        if len(runs) > 1:
+            return colour_of(runs.index(curve.run)), dash_of(metric)
+        return colour_of(metric), dash_of(metric // len(COLOURS))
 
     @property
     def flat_range(self) -> tuple[float, float] | None:

@@ -32,6 +32,9 @@ const charts = (() => {
   const draw = async (place, { data, layout }) => {
     const isNew = !drawn.has(place);
     const zoom = drawn.get(place) || {};
+    const clock = layout.xaxis.title && layout.xaxis.title.text;
+    if (zoom.clock !== clock) delete zoom.xaxis;  // of another clock the same numbers are another place
+    zoom.clock = clock;
     const axes = { xaxis: { ...layout.xaxis, ...zoom.xaxis }, yaxis: { ...layout.yaxis, ...zoom.yaxis } };
     await Plotly.react(place, data, { ...layout, ...axes }, options);
     await Plotly.relayout(place, colours());

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
@@ -52,10 +52,13 @@ def make_app(looks: Looks, *, is_ending: Callable[[], bool] = lambda: False) -> 
         is_ending: Says that the server is to stop: streams end then, which otherwise would not.
     """
 
-    def page(name: str) -> Callable[[Request], Response]:
-        return lambda _: _file(name)
+    def page(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(_: Request) -> Response:
+            return _file(name)
 
-    def asset(request: Request) -> Response:
+        return answer
+
+    async def asset(request: Request) -> Response:
         name = request.path_params["name"]
         return _fault(404, f"There is no file {name!r} here.") if name not in _ASSETS else _file(name)
 
@@ -72,6 +75,8 @@ def make_app(looks: Looks, *, is_ending: Callable[[], bool] = lambda: False) -> 
     async def live(request: Request) -> Response:
         run = request.path_params["run"]
         first = await run_in_threadpool(looks.view, run)  # a run that is not there is refused as anywhere else
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         return StreamingResponse(_views(looks, run, first, is_ending), media_type="text/event-stream")
 
     return Starlette(
@@ -84,7 +89,7 @@ def make_app(looks: Looks, *, is_ending: Callable[[], bool] = lambda: False) -> 
             Route("/api/runs/{run}/curves", curves),
             Route("/api/runs/{run}/live", live),
         ],
-        exception_handlers={UnknownNameError: _not_found, FileNotFoundError: _not_found, HookloopError: _not_readable},
+        exception_handlers={UnknownNameError: _not_found, HookloopError: _not_readable, OSError: _not_readable},
     )
 
 
@@ -98,8 +103,8 @@ async def _views(looks: Looks, run: str, first: bytes, is_ending: Callable[[], b
         await asyncio.sleep(LOOK_SECONDS)
         try:
             found = await run_in_threadpool(looks.view, run)
-        except (HookloopError, FileNotFoundError) as error:
-            yield b"event: fault\ndata: " + orjson.dumps({"fault": str(error)}) + b"\n\n"
+        except (HookloopError, OSError) as error:
+            yield b"event: fault\ndata: " + orjson.dumps({"fault": _words(error)}) + b"\n\n"
             return
 
 
@@ -124,9 +129,14 @@ def _fault(status: int, words: str) -> Response:
 
 
 def _not_found(_: Request, error: Exception) -> Response:
-    words = str(error) if isinstance(error, HookloopError) else "The run has been removed."
-    return _fault(404, words)
+    return _fault(404, _words(error))
 
 
 def _not_readable(_: Request, error: Exception) -> Response:
-    return _fault(409, str(error))
+    return _fault(409, _words(error))
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, HookloopError):
+        return f"The run cannot be read: {error.strerror or error}."
+    return str(error)

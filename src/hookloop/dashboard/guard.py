@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from hmac import compare_digest
+from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -56,18 +57,26 @@ class Guard:
             return  # there are no other kinds here; a socket that nobody accepts is closed
         headers = _read(scope["headers"])
         refusal = self._refusal(scope["method"], headers)
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if refusal is not None:
             await _answer(send, *refusal)
+        elif any(name == "token" and self._is_token(value) for name, value in query):
+            await self._admit(scope["path"], query, send)
         elif self._is_known(headers):
             await self._app(scope, receive, _with_headers(send))
         else:
-            await self._admit(scope, send)
+            words = "Open the address that 'hookloop dash' has printed: it ends in the token that lets you in."
+            await _answer(send, 401, words)
 
     def _refusal(self, method: str, headers: dict[str, list[str]]) -> tuple[int, str] | None:
         host = [name.lower() for name in headers.get("host", [])]
         if len(host) != 1 or host[0] not in self._hosts:
             return 421, f"This dashboard is asked as {' or '.join(sorted(self._hosts))}, and under no other name."
         if any(origin.lower() != f"http://{host[0]}" for origin in headers.get("origin", [])):
+            return 403, "This dashboard does not answer the pages of others."
+        # Another port of this machine is the same site, and gets the cookie, but not the same origin.
+        is_foreign = any(site not in ("same-origin", "none") for site in headers.get("sec-fetch-site", []))
+        if is_foreign and headers.get("sec-fetch-mode") != ["navigate"]:
             return 403, "This dashboard does not answer the pages of others."
         if method not in READING:
             return 405, "This dashboard reads, and changes nothing: GET and HEAD are all it knows."
@@ -88,19 +97,19 @@ class Guard:
     def _is_token(self, found: str) -> bool:
         return compare_digest(found.encode(), self._token.encode())
 
-    async def _admit(self, scope: Scope, send: Send) -> None:
-        """Turn a token in the address into a cookie: addresses are kept in histories, and seen over shoulders."""
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if not any(name == "token" and self._is_token(value) for name, value in query):
-            words = "Open the address that 'hookloop dash' has printed: it ends in the token that lets you in."
-            await _answer(send, 401, words)
-            return
+    async def _admit(self, path: str, query: list[tuple[str, str]], send: Send) -> None:
+        """Turn a token in the address into a cookie: addresses are kept in histories, and seen over shoulders.
+
+        It is a page that leads on, and no redirect: of one that began on another site a browser would not send the
+        cookie along.
+        """
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         # A path that begins with two slashes would be the name of somebody else.
-        path = "/" + quote(scope["path"]).lstrip("/")
+        place = "/" + quote(path).lstrip("/") + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-        place = path + (f"?{rest}" if rest else "")
-        await _answer(send, 303, "", {b"location": place.encode(), b"set-cookie": cookie.encode()})
+        page = f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(place)}"><title>hookloop</title>'
+        headers = {b"content-type": b"text/html; charset=utf-8", b"set-cookie": cookie.encode()}
+        await _answer(send, 200, page, headers)
 
 
 def _read(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, list[str]]:

@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 
 from hookloop.charts.figures import figure_of
+from hookloop.dashboard.answers import Answer
+from hookloop.dashboard.listing import Listing, about
 from hookloop.dashboard.plain import run_as_plain
 from hookloop.errors import UnknownNameError
 from hookloop.runs.folder import CONFIG_FILE, RunFolder, all_runs
@@ -26,41 +28,37 @@ from hookloop.runs.panels import (
     says_the_most,
     usual_clock,
 )
-from hookloop.runs.standing import summary
-from hookloop.runs.tags import TAGS_FOLDER
 from hookloop.runs.watched_run import WatchedRun
 
 Plain = Any
 
+CURVES_VERSION = 1
 VIEW_SECONDS = 0.5
 """How old a view of a run may be that is given again."""
+LIST_SECONDS = 2.0
+"""How old the list of all runs may be."""
 CURVES_SECONDS = 4.0
 """How old curves may be; drawing them anew costs more, and they move slowly."""
 IDLE_SECONDS = 120.0
-"""After how long without a question the statistics of a run are closed."""
-_SETTLED = ("completed", "stopped", "interrupted", "failed")
-
-
-@dataclass(slots=True)
-class _Answer:
-    body: bytes
-    when: float
+"""After how long without a question the statistics of a run are closed, and its curves forgotten."""
+CLOSING_SECONDS = 2.0
+"""How long whoever reads statistics is waited for before they are closed."""
 
 
 @dataclass(slots=True)
 class _Look:
-    """A run that somebody looks at. One thread at a time: those who ask meanwhile get what it has found."""
+    """A run that somebody looks at."""
 
     folder: RunFolder
-    made: tuple[int, int, int] | None
+    made: object
     """Which file its settings are: another one is another run of the same name."""
     watched: WatchedRun
     asked: float
-    lock: Lock = field(default_factory=Lock)
-    answers: dict[object, _Answer] = field(default_factory=dict[object, _Answer])
+    view: Answer = field(default_factory=Answer)
+    curves: dict[tuple[str, str], Answer] = field(default_factory=dict[tuple[str, str], Answer])
 
     def close(self) -> None:
-        with self.lock:
+        if self.view.last(CLOSING_SECONDS):
             self.watched.close()
 
 
@@ -75,9 +73,10 @@ class Looks:
     def __init__(self, runs_dir: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._runs_dir = runs_dir
         self._clock = clock
-        self._lock = Lock()
+        self._lock = Lock()  # of what is below; nobody reads a file while holding it
         self._looks: dict[str, _Look] = {}
-        self._settled: dict[str, tuple[object, dict[str, Plain]]] = {}
+        self._listing = Listing(runs_dir)
+        self._list = Answer()
 
     def close(self) -> None:
         """Let go of all statistics."""
@@ -88,13 +87,14 @@ class Looks:
 
     def runs(self) -> bytes:
         """Return all runs, the newest first, as ``hookloop runs`` has them."""
-        found = [self._summary(folder) for folder in all_runs(self._runs_dir)]
-        found.sort(key=lambda run: run["began"] or 0.0, reverse=True)
-        return orjson.dumps({"version": 1, "folder": self._runs_dir.name, "runs": found})
+        return self._list.give(self._listing.read, seconds=LIST_SECONDS, now=self._clock)
 
     def view(self, run: str) -> bytes:
         """Return a run as it is now."""
-        return self._answer(run, "view", VIEW_SECONDS, lambda look: run_as_plain(look.watched.view()))
+        look = self._look(run)
+        return look.view.give(
+            lambda: orjson.dumps(run_as_plain(look.watched.view())), seconds=VIEW_SECONDS, now=self._clock
+        )
 
     def curves(self, run: str, clock: str = "", group: str = "") -> bytes:
         """Return the figures that say the most of a run, and what other metrics there are; or those of one group.
@@ -106,54 +106,50 @@ class Looks:
         """
         if clock and clock not in CLOCKS:
             raise UnknownNameError("clock", clock, CLOCKS)
-        return self._answer(run, (clock, group), CURVES_SECONDS, lambda look: _curves(look.folder, clock, group))
-
-    def _answer(self, run: str, what: object, seconds: float, make: Callable[[_Look], Plain]) -> bytes:
         look = self._look(run)
-        with look.lock:
-            known = look.answers.get(what)
-            if known is None or self._clock() - known.when >= seconds:
-                known = look.answers[what] = _Answer(orjson.dumps(make(look)), self._clock())
-            return known.body
+        with self._lock:
+            for key, each in list(look.curves.items()):
+                if self._clock() - each.when > IDLE_SECONDS and not each.is_being_made:
+                    del look.curves[key]
+            answer = look.curves.setdefault((clock, group), Answer())
+        return answer.give(
+            lambda: orjson.dumps(_curves(look.folder, clock, group)), seconds=CURVES_SECONDS, now=self._clock
+        )
 
     def _look(self, run: str) -> _Look:
         folder = self._folder(run)
-        made = _about(folder.path / CONFIG_FILE)
+        made = about(folder.path / CONFIG_FILE)
         with self._lock:
-            self._forget_idle()
             look = self._looks.get(run)
-            if look is None or look.made != made:
-                if look is not None:
-                    look.close()
-                look = self._looks[run] = _Look(folder, made, WatchedRun(folder), self._clock())
+        if look is None or look.made != made:
+            look = self._begin(run, _Look(folder, made, WatchedRun(folder), self._clock()))
+        with self._lock:
             look.asked = self._clock()
-            return look
+            idle = [name for name, each in self._looks.items() if self._clock() - each.asked > IDLE_SECONDS]
+            closing = [self._looks.pop(name) for name in idle]
+        for each in closing:
+            each.close()
+        return look
+
+    def _begin(self, run: str, new: _Look) -> _Look:
+        """Look at a run from now on, unless another thread has just begun."""
+        with self._lock:
+            known = self._looks.get(run)
+            is_late = known is not None and known.made == new.made
+            if not is_late:
+                self._looks[run] = new
+        if known is None:
+            return new
+        (new if is_late else known).close()
+        return known if is_late else new
 
     def _folder(self, run: str) -> RunFolder:
-        """Return the run of this name: one of those that are there, so that no name leads elsewhere."""
-        known = {folder.name: folder for folder in all_runs(self._runs_dir)}
-        if run not in known:
-            raise UnknownNameError("run", run, known, where=f"in {self._runs_dir.name}")
-        return known[run]
-
-    def _forget_idle(self) -> None:
-        for name, look in list(self._looks.items()):
-            if self._clock() - look.asked > IDLE_SECONDS:
-                look.close()
-                del self._looks[name]
-
-    def _summary(self, folder: RunFolder) -> dict[str, Plain]:
-        """Return a run as one line; one that has ended is read again only when its files have changed."""
-        signature = _signature(folder)
-        known = self._settled.get(folder.name)
-        if known is not None and known[0] == signature:
-            return known[1]
-        found = summary(folder)
-        if found["status"] in _SETTLED:
-            self._settled[folder.name] = (signature, found)
-        else:
-            self._settled.pop(folder.name, None)
-        return found
+        """Return the run of this name, which is directly in the folder: no name leads elsewhere."""
+        is_name = bool(run) and not run.startswith(".") and not set(run) & set("/\\\0")
+        if is_name and (self._runs_dir / run / CONFIG_FILE).is_file():
+            return RunFolder(self._runs_dir / run)
+        known = [folder.name for folder in all_runs(self._runs_dir)]
+        raise UnknownNameError("run", run, known, where=f"in {self._runs_dir.name}")
 
 
 def _curves(folder: RunFolder, clock: str, group: str) -> dict[str, Plain]:
@@ -161,26 +157,10 @@ def _curves(folder: RunFolder, clock: str, group: str) -> dict[str, Plain]:
     run = measured(folder, below, (lambda key: group_of(key) == group) if group else says_the_most)
     panels = by_group(run, below).get(group, []) if group else overview([run], below, 1)
     return {
-        "version": 1,
+        "version": CURVES_VERSION,
+        "epoch": run.epochs[-1]["epoch"] if run.epochs else 0,
         "clock": below,
         "clocks": CLOCK_NAMES,
         "panels": [{"title": panel.title, "figure": figure_of(panel, [folder.name])} for panel in panels],
         "groups": sorted({group_of(key) for key in run.known}),
     }
-
-
-def _signature(folder: RunFolder) -> object:
-    """Return what changes when a run goes on, is tagged, or is another one."""
-    config, tags = folder.path / CONFIG_FILE, folder.path / TAGS_FOLDER
-    files = (config, tags, folder.heartbeat_file, folder.result_file, folder.stats_file)
-    log = _about(folder.stats_file.with_name(f"{folder.stats_file.name}-wal"))
-    # To read is enough to make an empty one, or to remove it.
-    return *map(_about, files), log if log and log[-1] else None
-
-
-def _about(file: Path) -> tuple[int, int, int] | None:
-    try:
-        found = file.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size

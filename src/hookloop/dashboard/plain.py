@@ -8,6 +8,8 @@ from typing import Any
 from hookloop.boards import view_as_plain
 from hookloop.display import RunView
 from hookloop.display.board_note import OLD_SECONDS
+from hookloop.runs.standing import KILLED
+from hookloop.runs.watched_run import GONE
 
 Plain = Any
 
@@ -21,7 +23,7 @@ def run_as_plain(view: RunView) -> dict[str, Plain]:
         "run": view.run,
         "recipe": view.recipe,
         "attempt": view.attempt,
-        "status": view.status,
+        "status": KILLED if view.status == GONE else view.status,
         "is_on": view.is_ticking,
         "reason": view.reason,
         "step": view.step,

@@ -18,6 +18,7 @@ from hookloop.errors import ConfigError
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MOST_CONNECTIONS = 128
 _MOST_PORT = 65535
+_USUAL_PORT = 80
 _GRACE_SECONDS = 3
 _TOKEN_BYTES = 24
 
@@ -35,7 +36,11 @@ class DashboardServer:
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         name = f"[{host}]" if ":" in host else host
-        names = {name, *_LOOPBACK} if is_loopback(host) else {name}
+        self.is_loopback = _address_of(self._socket).is_loopback
+        """Whether it is heard on this machine alone."""
+        names = {name, *_LOOPBACK} if self.is_loopback else {name}
+        hosts = [f"{each}:{self.port}" for each in names]
+        hosts += names if self.port == _USUAL_PORT else []  # which browsers leave out
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.url = f"http://{name}:{self.port}/?token={token}"
         """Where to look, with the token in it."""
@@ -69,32 +74,24 @@ class DashboardServer:
         self._server.should_exit = True
 
 
-def is_loopback(host: str) -> bool:
-    """Tell whether an address is heard on this machine alone."""
-    address = _as_address(host)
-    return host == "localhost" if address is None else address.is_loopback
-
-
-def _as_address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None  # a name
-
-
 def _listening(host: str, port: int) -> socket.socket:
-    address = _as_address(host)
-    if address is not None and address.is_unspecified:
-        raise ConfigError(
-            f"--host {host} would be every address of this machine; name the one that browsers will ask, "
-            "such as --host 192.168.1.5: requests under other names are refused."
-        )
     if not 0 <= port <= _MOST_PORT:
         raise ConfigError(f"--port must be from 0 to {_MOST_PORT}, got {port}; 0 takes a port that is free.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        made = socket.create_server((host, port), family=family)
     except OSError as error:
         raise ConfigError(
             f"Cannot listen at {host}, port {port}: {error}. --port 0 takes a port that is free."
         ) from error
+    if _address_of(made).is_unspecified:  # judged by where it listens: there are many ways to write that
+        made.close()
+        raise ConfigError(
+            f"--host {host!r} would be every address of this machine; name the one that browsers will ask, "
+            "such as --host 192.168.1.5: requests under other names are refused."
+        )
+    return made
+
+
+def _address_of(listening: socket.socket) -> IPv4Address | IPv6Address:
+    return ip_address(listening.getsockname()[0])

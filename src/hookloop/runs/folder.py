@@ -171,9 +171,9 @@ def new_run(runs_dir: Path, name: str) -> RunFolder:
 
 
 def all_runs(runs_dir: Path) -> list[RunFolder]:
-    """Return every run of a folder, by name; what is being removed is none any more."""
+    """Return every run of a folder, by name; what is being removed is none any more, and a name is a text."""
     found = sorted(file.parent for file in runs_dir.glob(f"*/{CONFIG_FILE}"))
-    return [RunFolder(path) for path in found if not path.name.startswith(".")]
+    return [RunFolder(path) for path in found if not path.name.startswith(".") and _is_text(path.name)]
 
 
 def find_run(runs_dir: Path, run: str) -> RunFolder:
@@ -209,6 +209,15 @@ def _some(folders: Sequence[RunFolder]) -> str:
     names = [folder.name for folder in folders]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name can be written; Linux allows folders whose names cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _whole(value: Plain) -> int | None:

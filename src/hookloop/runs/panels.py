@@ -151,7 +151,7 @@ def by_group(run: MeasuredRun, clock: Clock) -> dict[str, list[Panel]]:
 def group_of(key: str) -> str:
     """Return what stands before the first slash of a metric's name."""
     group, _, rest = key.partition("/")
-    return group if rest else "other"
+    return group if group and rest else "other"
 
 
 def _panel(

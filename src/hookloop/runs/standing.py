@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookloop.errors import ConfigError, RunLockedError, StatsError
+from hookloop.errors import ConfigError, MissingExtraError, RunLockedError, StatsError
 from hookloop.runs.folder import RunFolder
 from hookloop.runs.tags import read_tags
 from hookloop.storage.lock import require_free
@@ -53,7 +53,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
         with open_stats(folder) as reader:
             row, last = reader.run(config.run_id), reader.last_epoch(config.run_id)
             latest = reader.latest(config.run_id)
-    except (ConfigError, StatsError):
+    except (ConfigError, StatsError, MissingExtraError, OSError):
         return found
     found["status"] = how_it_stands(folder, row["status"])
     found["steps"] = last[config.step_clock] if last else 0

@@ -11,7 +11,7 @@ from hookloop.display import Curve, Evaluation, Failure, History, Pace, RunView,
 from hookloop.display.view import EPOCHS, RUNNING
 from hookloop.errors import StatsError
 from hookloop.monitoring.outside import Verdict, watch_heartbeat
-from hookloop.runs.folder import RunConfig, RunFolder
+from hookloop.runs.folder import CONFIG_FILE, RunConfig, RunFolder
 from hookloop.runs.watched_game import WatchedGame
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ Row = dict[str, Any]
 STARTING = "starting"
 GONE = "gone"
 _HANG_SECONDS = 600.0
+_BEGINNING_SECONDS = 30.0
+"""For how long a run may have statistics that cannot be read yet."""
 # What the stopwatch calls the phases, and what the display does.
 _PHASES = {"rollout": "collect", "train": "train", "evaluation": "evaluate"}
 _TOTAL_TIME = "timing_cumulative/sec/total"
@@ -47,6 +49,7 @@ class WatchedRun:
         self._wall = wall
         self._game = WatchedGame(folder.game_file, wall=wall) if self._config.workload == "selfplay" else None
         self._reader: StatsReader | None = None
+        self._found: Row = {}
         self._forget()
 
     def close(self) -> None:
@@ -59,9 +62,10 @@ class WatchedRun:
         verdict = watch_heartbeat(self._folder.heartbeat_file, _HANG_SECONDS, once=True)
         try:
             reader = self._open()
-            found = {} if reader is None else self._measured(reader)
-        except StatsError:  # the run is only just making them
-            found = {}
+            self._found = {} if reader is None else self._measured(reader)
+            found = self._found
+        except StatsError as error:
+            found = {**self._found, "reason": self._fault(error)}  # what was known is still the best there is
         alive = self._alive(verdict, found)
         game = {} if self._game is None else self._game.look(is_on=alive["status"] in (STARTING, RUNNING))
         return RunView(
@@ -74,6 +78,11 @@ class WatchedRun:
                 "unit": EPOCHS if self._config.goal[1] == EPOCHS else "steps",
             }
         )
+
+    def _fault(self, error: StatsError) -> str:
+        """Return why there are no statistics; nothing while the run is only just making them."""
+        is_new = self._wall() - (self._folder.path / CONFIG_FILE).stat().st_mtime < _BEGINNING_SECONDS
+        return "" if is_new and not self._found else str(error)
 
     def _forget(self) -> None:
         self._attempt = 0
@@ -105,6 +114,7 @@ class WatchedRun:
         return {
             **self._at,
             "attempt": attempt["attempt"],
+            "status": attempt["outcome"] or RUNNING,
             "steps_per_second": self._pace.speed(),
             "eta_seconds": self._pace.eta_seconds(total_steps),
             "curves": {name: Curve(history.latest, history.points()) for name, history in self._curves.items()},
@@ -144,7 +154,7 @@ class WatchedRun:
         """Return what the heartbeat knows better than the statistics: whether the run lives, and where it is now."""
         beat = verdict.beat
         if beat is None:
-            return {"status": STARTING if not found else RUNNING}
+            return {"status": found.get("status", STARTING)}
         if beat.outcome is not None:
             return {"status": beat.outcome}
         if verdict.ending == "gone":

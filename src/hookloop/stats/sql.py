@@ -7,11 +7,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from hookloop.errors import StatsQueryError
-from hookloop.stats.database import read_only_connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from hookloop.errors import StatsError, StatsQueryError
+from hookloop.stats.database import brief, read_only_connection
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 _CANCELED = "57014"  # the code by which PostgreSQL says that a statement ran out of time
@@ -39,7 +41,7 @@ def query_file(path: Path, query: str, limit: int, seconds: float) -> list[dict[
 def query_server(engine: Engine, query: str, limit: int, seconds: float) -> list[dict[str, Any]]:
     """Run a query on a PostgreSQL server."""
     _refuse_others(query)
-    with engine.connect() as connection:
+    with _connected(engine) as connection:
         dbapi: Any = connection.dialect.dbapi
         driver: Any = connection.connection.driver_connection
         try:
@@ -54,6 +56,13 @@ def query_server(engine: Engine, query: str, limit: int, seconds: float) -> list
             raise StatsQueryError(_message(error, query, is_late, seconds)) from error
         finally:
             driver.rollback()
+
+
+def _connected(engine: Engine) -> Connection:
+    try:
+        return engine.connect()
+    except SQLAlchemyError as error:
+        raise StatsError(f"The statistics cannot be asked: {brief(error)}.") from error
 
 
 def _refuse_others(query: str) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hookloop.dashboard.looking import CURVES_SECONDS, IDLE_SECONDS, VIEW_SECONDS, Looks
+from hookloop.dashboard.looking import CURVES_SECONDS, IDLE_SECONDS, LIST_SECONDS, VIEW_SECONDS, Looks
 from hookloop.errors import ConfigError, UnknownNameError
 from hookloop.runs import watched_run
 from hookloop.runs.folder import RunConfig, RunFolder
 from hookloop.runs.tags import add_tags
 from hookloop.stats import StatsStore
+from hookloop.storage.lock import RunLock
 from hookloop.testing import ManualClock
 
 
@@ -137,6 +140,77 @@ def test_the_newest_run_comes_first_and_a_damaged_one_is_told_apart(served: Serv
         served.looks.view("broken")
 
 
+def test_a_run_that_cannot_be_listed_takes_none_of_the_others_along(served: Served) -> None:
+    served.make("good", run_id="1", seed=2**60 + 1)
+    (served.folder / "deep" / "config.json").mkdir(parents=True)
+    (served.folder / os.fsdecode(b"bad\xff")).mkdir()
+    (served.folder / os.fsdecode(b"bad\xff") / "config.json").write_text("{}")
+    huge = RunFolder(served.folder / "huge")
+    huge.write_config(RunConfig("cartpole", 2**70, 1, {}))
+    torn = RunFolder(served.folder / "torn")
+    torn.write_config(RunConfig("\ud800", 0, 1, {}))
+
+    found = {run["run"]: (run["status"], run["seed"]) for run in served.runs()}
+
+    assert found == {
+        "good": ("completed", str(2**60 + 1)),
+        "deep": ("damaged", None),
+        "huge": ("no statistics", str(2**70)),
+        "torn": ("damaged", None),
+    }
+
+
+def test_who_asks_while_another_reads_gets_what_was_before_and_nobody_else_waits(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.make("slow", run_id="1")
+    served.make("other", run_id="2")
+    before = served.view("slow")
+    served.clock.advance(1)
+    is_reading, may_go_on = threading.Event(), threading.Event()
+    original = watched_run.WatchedRun.view
+
+    def slowly(watched: Any) -> Any:
+        if watched._folder.name == "slow":
+            is_reading.set()
+            assert may_go_on.wait(60)
+        return original(watched)
+
+    monkeypatch.setattr(watched_run.WatchedRun, "view", slowly)
+    reader = threading.Thread(target=served.looks.view, args=("slow",))
+    reader.start()
+    try:
+        assert is_reading.wait(60)
+        assert served.view("slow") == before
+        assert served.view("other")["run"] == "other"
+        assert served.curves("slow")["panels"]
+    finally:
+        may_go_on.set()
+        reader.join(60)
+    assert not reader.is_alive()
+
+
+def test_a_run_that_has_ended_without_a_heartbeat_has_ended(served: Served) -> None:
+    served.make("mine", outcome="stopped")
+
+    assert served.view("mine")["status"] == "stopped"
+
+
+def test_curves_say_up_to_which_epoch_they_are_and_old_ones_are_forgotten(served: Served) -> None:
+    served.make("mine")
+    assert served.curves("mine")["epoch"] == 2
+    for number in range(5):
+        served.curves("mine", group=f"nothing-{number}")
+    (look,) = served.looks._looks.values()
+    assert len(look.curves) == 6
+
+    served.clock.advance(IDLE_SECONDS / 2)
+    served.view("mine")
+    served.clock.advance(IDLE_SECONDS / 2 + 1)
+    served.curves("mine")
+    assert len(look.curves) == 1
+
+
 def test_a_run_that_has_ended_is_read_again_only_when_it_has_changed(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,8 +224,11 @@ def test_a_run_that_has_ended_is_read_again_only_when_it_has_changed(
         return original(folder)
 
     monkeypatch.setattr(RunFolder, "read_retention", counted)
-    for _ in range(3):
-        served.runs()
+    with RunLock(served.folder / "going"):
+        for _ in range(3):
+            served.runs()
+            served.runs()  # one look for all who ask
+            served.clock.advance(LIST_SECONDS)
     assert (read.count("mine"), read.count("going")) == (1, 3)
 
     add_tags(served.folder / "mine", ("good",))

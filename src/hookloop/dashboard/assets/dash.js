@@ -39,28 +39,54 @@ export function duration(seconds) {
 
 export const moment = (seconds) => (seconds ? new Date(1000 * seconds).toLocaleString() : "-");
 
-// What the server says, or an error in its words.
-export async function ask(path) {
-  const answer = await fetch(path, { credentials: "same-origin" });
-  const isJson = (answer.headers.get("content-type") || "").startsWith("application/json");
-  const found = isJson ? await answer.json() : { fault: (await answer.text()).trim() };
-  if (!answer.ok) throw new Error(found.fault || `The server answered ${answer.status}.`);
-  return found;
+// Whether something differs from what was shown in a place before: what has not changed is not made anew, so that nothing
+// is taken from under a mouse, a finger or a reader.
+export function isNew(place, found) {
+  const text = JSON.stringify(found);
+  if (place.dataset.shown === text) return false;
+  place.dataset.shown = text;
+  return true;
 }
 
-// Says since when nothing has been heard; silence is the one thing that a page must not hide.
-export function connection() {
+export function fill(place, found, make) {
+  if (isNew(place, found)) place.replaceChildren(...make(found));
+}
+
+export const UNHEARD = "The dashboard does not answer";
+const PATIENCE_MS = 30000;
+
+// What the server says, or an error in its words; who is not let in is told so by "isRefused".
+export async function ask(path) {
+  let answer;
+  try {
+    answer = await fetch(path, { credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
+  } catch (error) {
+    throw new Error(UNHEARD, { cause: error });
+  }
+  const isJson = (answer.headers.get("content-type") || "").startsWith("application/json");
+  const found = isJson ? await answer.json() : { fault: (await answer.text()).trim() };
+  if (answer.ok) return found;
+  throw Object.assign(new Error(found.fault || `The server answered ${answer.status}.`), { isRefused: answer.status === 401 });
+}
+
+// Says since when nothing has been heard; silence is the one thing that a page must not hide. It is the same text for as
+// long as it lasts, which is read out once.
+export function connection(onSilence = () => {}) {
   const place = byId("connection");
   let heard = Date.now();
   let fault = "";
   const tell = () => {
-    const silent = Math.round((Date.now() - heard) / 1000);
-    const words = fault || (silent > 8 ? "The dashboard does not answer" : "");
-    place.textContent = words && `${words}; what is shown is of ${silent} s ago.`;
+    const isSilent = !document.hidden && Date.now() - heard > 10000;
+    const words = fault || (isSilent ? UNHEARD : "");
+    const text = words && `${words.replace(/\.$/, "")}; what is shown is of ${new Date(heard).toLocaleTimeString()}.`;
+    if (place.textContent !== text) place.textContent = text;
+    if (isSilent) onSilence();
   };
   setInterval(tell, 1000);
   return {
     well() { heard = Date.now(); fault = ""; tell(); },
-    ill(words) { fault = words.replace(/\.$/, ""); tell(); },
+    ill(words) { fault = words; tell(); },
+    // A page that nobody has looked at has asked for nothing.
+    awake() { heard = Date.now(); },
   };
 }

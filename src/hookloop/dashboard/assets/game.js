@@ -1,5 +1,5 @@
 // A game under way: its board, how it stands, how games end, and its moves.
-import { byId, count, element, row, share } from "/assets/dash.js";
+import { byId, count, element, isNew, row, share } from "/assets/dash.js";
 
 const OUTCOMES = ["first_wins", "second_wins", "draws", "cut_off"];
 const BY_SEAT = { captures: "captures", turned: "turned", drops: "drops", checks: "checks", promotions: "promotions", king_moves: "king moves" };
@@ -21,11 +21,11 @@ export function showGame(view) {
   shown = game;
   byId("game-title").textContent = `${game.game} · ${count(sum(game.tally))} games` +
     (view.elapsed_seconds >= 1 ? `, ${count((3600 * sum(game.tally)) / view.elapsed_seconds)} an hour` : "");
-  showBoard();
+  if (isNew(byId("board"), game.board)) showBoard();
   showPosition(game);
-  showResults(game, view.latest);
-  showFigures(game);
-  showMoves(game);
+  if (isNew(byId("results"), [game.tally, game.recent, view.latest])) showResults(game, view.latest);
+  if (isNew(byId("figures"), [game.statistics, game.opening, game.hot_squares])) showFigures(game);
+  if (isNew(byId("moves"), game.moves)) showMoves(game);
 }
 
 function showBoard() {
@@ -78,8 +78,10 @@ function showMoves(game) {
     element("span", move.text, { name: `seat${move.seat}`, parent: made });
     return made;
   });
-  byId("moves").replaceChildren(...rows);
-  byId("moves").scrollTop = byId("moves").scrollHeight;
+  const place = byId("moves");
+  const isAtEnd = place.scrollTop + place.clientHeight >= place.scrollHeight - 4;
+  place.replaceChildren(...rows);
+  if (isAtEnd || game.moves.length < 2) place.scrollTop = place.scrollHeight;  // else somebody reads earlier ones
 }
 
 byId("letters").addEventListener("change", () => { if (shown) showBoard(); });

@@ -1,14 +1,14 @@
 // One run, live: what the server sends is drawn, and curves are asked for while they grow.
-import { ask, byId, connection, count, duration, element, row, share, short } from "/assets/dash.js";
+import { UNHEARD, ask, byId, connection, count, duration, element, fill, isNew, row, share, short } from "/assets/dash.js";
 import { showGame } from "/assets/game.js";
 
 const VERSION = 1;
 const CURVES_MS = 5000;
 const name = decodeURIComponent(location.pathname.split("/").pop());
 const api = `/api/runs/${encodeURIComponent(name)}`;
-const state = connection();
+const state = connection(() => listen());
 let view = null;
-let drawnEpoch = -1;
+let stream = null;
 
 function show(found) {
   if (found.version !== VERSION) {
@@ -40,43 +40,55 @@ function showProgress() {
   bar.firstElementChild.style.width = `${100 * view.progress}%`;
 }
 
-function showFacts() {
-  const facts = [
+function facts() {
+  const found = [
     [view.unit, view.total_steps ? `${count(view.step)} of ${count(view.total_steps)}` : count(view.step)],
     ["time", duration(view.elapsed_seconds)],
     [`${view.unit} per second`, view.steps_per_second === null ? "-" : short(view.steps_per_second >= 10 ? Math.round(view.steps_per_second) : view.steps_per_second)],
   ];
-  if (view.is_on && view.eta_seconds !== null) facts.push(["time left", duration(view.eta_seconds)]);
-  if (view.unit !== "epochs") facts.push(["epoch", count(view.epoch)]);
-  if (view.latest["return/mean"] !== undefined && !view.game) facts.push(["mean return", short(view.latest["return/mean"])]);
-  if (view.checkpoint) facts.push(["checkpoint", `at ${count(view.checkpoint.step)}`]);
-  byId("facts").replaceChildren(...facts.map(([label, value]) => {
-    const made = element("div");
-    element("dt", label, { parent: made });
-    element("dd", value, { parent: made });
-    return made;
-  }));
+  if (view.is_on && view.eta_seconds !== null) found.push(["time left", duration(view.eta_seconds)]);
+  if (view.unit !== "epochs") found.push(["epoch", count(view.epoch)]);
+  if (view.latest["return/mean"] !== undefined && !view.game) found.push(["mean return", short(view.latest["return/mean"])]);
+  if (view.checkpoint) found.push(["checkpoint", `at ${count(view.checkpoint.step)}`]);
+  return found;
+}
+
+function showFacts() {
+  const found = facts(), place = byId("facts");
+  if (isNew(place, found.map(([label]) => label))) {
+    place.replaceChildren(...found.map(([label]) => {
+      const made = element("div");
+      element("dt", label, { parent: made });
+      element("dd", "", { parent: made });
+      return made;
+    }));
+  }
+  found.forEach(([, value], k) => {
+    const cell = place.children[k].lastElementChild;
+    if (cell.textContent !== value) cell.textContent = value;
+  });
 }
 
 function showEvaluations() {
   byId("evaluated").hidden = !view.evaluations.length;
-  byId("evaluations").replaceChildren(...view.evaluations.map((each) =>
+  fill(byId("evaluations"), view.evaluations, (found) => found.map((each) =>
     row([each.name, short(each.score), count(each.step), short(each.best), count(each.best_step)], [1, 2, 3, 4])));
 }
 
 function showTime() {
-  const rows = [...Object.entries(view.phases), ...Object.entries(view.hooks).map(([hook, part]) => [`hook ${hook}`, part])];
-  byId("time").hidden = !rows.length;
-  byId("shares").replaceChildren(...rows.map(([label, part]) => {
+  const parts = [...Object.entries(view.phases), ...Object.entries(view.hooks).map(([hook, part]) => [`hook ${hook}`, part])]
+    .map(([label, part]) => [label, share(part), Math.min(100 * part, 100).toFixed(1)]);
+  byId("time").hidden = !parts.length;
+  fill(byId("shares"), parts, (found) => found.map(([label, text, width]) => {
     const bar = element("div", undefined, { name: "share" });
-    bar.style.width = `${100 * Math.min(part, 1)}%`;
-    return row([label, share(part), bar], [1]);
+    bar.style.width = `${width}%`;
+    return row([label, text, bar], [1]);
   }));
 }
 
 function showFailures() {
   byId("failed").hidden = !view.failures.length;
-  byId("failures").replaceChildren(...view.failures.map((each) =>
+  fill(byId("failures"), view.failures, (found) => found.map((each) =>
     row([each.hook, count(each.count), each.last_error, each.is_disabled ? "yes" : ""], [1])));
 }
 
@@ -117,58 +129,88 @@ function showGroups(groups) {
     fold.dataset.group = group;
     element("summary", group, { parent: fold });
     element("div", undefined, { name: "grid", parent: fold });
-    fold.addEventListener("toggle", () => drawGroup(fold));
+    fold.addEventListener("toggle", () => tryToDraw(() => drawGroup(fold)));
   }
 }
 
 async function drawGroup(fold) {
   if (!fold.open) return;
   const found = await ask(`${api}/curves?clock=${byId("clock").value}&group=${encodeURIComponent(fold.dataset.group)}`);
-  await draw(fold.querySelector(".grid"), found.panels);
+  if (found.clock === byId("clock").value) await draw(fold.querySelector(".grid"), found.panels);
 }
 
+let asked = 0;
+let drawn = { epoch: -1, of: "" };
+
+// What curves are made of: an evaluation may come after the last epoch, and statistics after the heartbeat.
+const measured = () => JSON.stringify([view.epoch, view.status, view.evaluations]);
+
 async function drawCurves(clock = byId("clock").value) {
+  const turn = (asked += 1);
+  const of = view && measured();
   const found = await ask(`${api}/curves?clock=${clock}`);
+  if (turn !== asked) return;  // somebody has asked for something else meanwhile
   byId("curves").hidden = !found.panels.length && !found.groups.length;
   showClocks(found);
   showGroups(found.groups);
   await draw(byId("panels"), found.panels);
   await Promise.all([...byId("groups").children].map(drawGroup));
+  drawn = { epoch: found.epoch, of };
   document.documentElement.dataset.isDrawn = "true";
 }
 
-async function followCurves() {
-  if (view && view.epoch !== drawnEpoch && !document.hidden) {
-    const epoch = view.epoch;
-    try {
-      await drawCurves();
-      drawnEpoch = epoch;
-    } catch (error) {
-      if (!(error instanceof TypeError)) state.ill(error.message);  // silence is told by the stream
-    }
+// Asks for curves, and says in their place if there are none to be had.
+async function tryToDraw(work) {
+  const place = byId("curves-fault");
+  try {
+    await work();
+    place.hidden = true;
+  } catch (error) {
+    if (error.message === UNHEARD) return;  // the stream says so
+    byId("curves").hidden = false;
+    place.hidden = false;
+    place.textContent = error.message;
   }
-  setTimeout(followCurves, view ? CURVES_MS : 100);
 }
 
+async function followCurves() {
+  if (view && !document.hidden && (drawn.epoch < view.epoch || drawn.of !== measured())) await tryToDraw(() => drawCurves());
+  setTimeout(followCurves, view ? CURVES_MS : 250);
+}
+
+let later = 0;
+
 function listen() {
-  const stream = new EventSource(`${api}/live`);
+  clearTimeout(later);
+  if (stream) stream.close();
+  if (document.hidden) return;
+  state.awake();
+  stream = new EventSource(`${api}/live`);
   stream.onmessage = (message) => { state.well(); show(JSON.parse(message.data)); };
   stream.addEventListener("same", () => state.well());
-  stream.addEventListener("fault", (message) => { stream.close(); state.ill(JSON.parse(message.data).fault); });
+  stream.addEventListener("fault", (message) => { state.ill(JSON.parse(message.data).fault); tryAgain(); });
   stream.onerror = async () => {
-    state.ill("The dashboard does not answer");
+    state.ill(UNHEARD);
     if (stream.readyState !== EventSource.CLOSED) return;  // it tries again by itself
     try {
       show(await ask(api));
-      setTimeout(listen, CURVES_MS);
     } catch (error) {
-      if (error instanceof TypeError) setTimeout(listen, CURVES_MS);
-      else state.ill(error.message);
+      state.ill(error.message);
+      if (error.isRefused) return;  // it will not change its mind
     }
+    tryAgain();
   };
 }
 
+function tryAgain() {
+  stream.close();
+  clearTimeout(later);
+  later = setTimeout(listen, CURVES_MS);
+}
+
 byId("name").textContent = name;
-byId("clock").addEventListener("change", (event) => drawCurves(event.target.value));
+byId("clock").addEventListener("change", (event) => tryToDraw(() => drawCurves(event.target.value)));
+// A browser has six connections for all tabs of a server: those that nobody looks at let go of theirs.
+document.addEventListener("visibilitychange", listen);
 listen();
 followCurves();
