@@ -107,7 +107,8 @@ class Guard:
         # A path that begins with two slashes would be the name of somebody else.
         place = "/" + quote(path).lstrip("/") + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-        page = f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(place)}"><title>hookloop</title>'
+        refresh = f'<meta http-equiv="refresh" content="0;url={escape(place)}">'
+        page = f'<!doctype html>{refresh}<link rel="icon" href="data:,"><title>hookloop</title>'
         headers = {b"content-type": b"text/html; charset=utf-8", b"set-cookie": cookie.encode()}
         await _answer(send, 200, page, headers)
 

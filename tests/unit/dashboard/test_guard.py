@@ -127,7 +127,7 @@ def test_the_token_of_the_address_becomes_a_cookie_and_leaves_the_address() -> N
 def test_the_way_on_never_leads_to_somebody_else(path: str) -> None:
     page = ask({"host": HOST}, path=f"/{path}", query=f"token={TOKEN}").text
 
-    found = re.fullmatch(r'<!doctype html><meta http-equiv="refresh" content="0;url=(/[^"<>]*)"><title>.*\n', page)
+    found = re.fullmatch(r'<!doctype html><meta http-equiv="refresh" content="0;url=(/[^"<>]*)"><link .*\n', page)
     assert found is not None
     assert not found[1].startswith(("//", "/\\"))
     assert found[1].isascii()
