@@ -39,7 +39,7 @@ def figure_of(panel: Panel, runs: Sequence[str]) -> Figure:
         "annotations": [
             {"x": x, "y": 1, "yref": "paper", "yanchor": "top", "xanchor": "left", "text": as_plotly(text),
              "showarrow": False, "font": {"size": 10}}
-            for x, text in panel.marks
+            for text, x in {text: x for x, text in reversed(panel.marks)}.items()  # where it happened first
         ],
     }  # fmt: skip
     return {"data": traces, "layout": layout}

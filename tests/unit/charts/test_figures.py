@@ -32,10 +32,12 @@ def test_a_smoothed_curve_has_the_measured_one_pale_behind_it() -> None:
     assert pale["opacity"] < 0.5
 
 
-def test_a_resume_is_a_line_with_a_word() -> None:
-    layout = figure_of(Panel("loss", [Curve("loss", [0.0], [1.0])], marks=[(7.0, "resumed")]), [""])["layout"]
+def test_a_resume_is_a_line_and_the_first_has_a_word() -> None:
+    marks = [(7.0, "resumed"), (8.0, "resumed")]
+    layout = figure_of(Panel("loss", [Curve("loss", [0.0], [1.0])], marks=marks), [""])["layout"]
 
-    assert (layout["shapes"][0]["x0"], layout["annotations"][0]["text"]) == (7.0, "resumed")
+    assert [shape["x0"] for shape in layout["shapes"]] == [7.0, 8.0]
+    assert [(note["x"], note["text"]) for note in layout["annotations"]] == [(7.0, "resumed")]
 
 
 def test_texts_are_shown_letter_by_letter() -> None:
