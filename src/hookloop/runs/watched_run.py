@@ -26,6 +26,8 @@ _BEGINNING_SECONDS = 30.0
 """For how long a run may have statistics that cannot be read yet."""
 # What the stopwatch calls the phases, and what the display does.
 _PHASES = {"rollout": "collect", "train": "train", "evaluation": "evaluate"}
+_LATE_EPOCHS = 2
+"""How much later than others a metric of an epoch may be written."""
 _TOTAL_TIME = "timing_cumulative/sec/total"
 
 
@@ -128,19 +130,18 @@ class WatchedRun:
 
     def _read_curves(self, reader: StatsReader, run_id: str) -> None:
         """Take in what has come since the last look; the metrics of the workload, in its order, as it shows them."""
-        quoted = run_id.replace("'", "''")
-        series = reader.sql(f"SELECT key FROM series WHERE run_id = '{quoted}' AND hook = '' ORDER BY series_id")
-        for name in dict.fromkeys(str(row["key"]) for row in series):
-            history = self._curves.setdefault(name, History())
-            points = reader.metric(run_id, name, since_epoch=self._next_epoch.get(name, 0))
+        newest = max(self._next_epoch.values(), default=0)
+        for name, points in reader.metrics_since(run_id, newest - _LATE_EPOCHS).items():
+            history, known = self._curves.setdefault(name, History()), self._next_epoch.get(name, 0)
             for point in points:
+                if point.epoch < known:
+                    continue
                 history.add(point.value)
                 step = getattr(point, self._column)
                 if step >= self._at.get("step", 0):
                     self._pace.add(point.seconds, step)
                     self._at = {"step": step, "epoch": point.epoch, "elapsed_seconds": point.seconds}
-            if points:
-                self._next_epoch[name] = points[-1].epoch + 1
+            self._next_epoch[name] = max(points[-1].epoch + 1, known)
 
     def _hooks(self, costs: list[Row], attempt: Row) -> dict[str, float]:
         elapsed_ns = ((attempt["ended"] or self._wall()) - attempt["started"]) * 1e9

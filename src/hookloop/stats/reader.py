@@ -108,6 +108,19 @@ class StatsReader:
         )
         return [_point(found) for found in self._fetch(query)]
 
+    def metrics_since(self, run_id: str, epoch: int, *, hook: str = "") -> dict[str, list[Point]]:
+        """Return the curves of all metrics of a hook from an epoch on, by name; those of the workload by default."""
+        query = (
+            select(SERIES.c.key, *_POINT_COLUMNS)
+            .join(SERIES, SERIES.c.series_id == POINTS.c.series_id)
+            .where(SERIES.c.run_id == run_id, SERIES.c.hook == hook, POINTS.c.epoch >= epoch)
+            .order_by(SERIES.c.series_id, *_POINT_ORDER)
+        )
+        curves: dict[str, list[Point]] = {}
+        for key, *found in self._fetch(query):
+            curves.setdefault(str(key), []).append(_point(found))
+        return curves
+
     def latest(self, run_id: str) -> dict[str, Point]:
         """Return the newest value of every metric."""
         later = POINTS.alias()

@@ -34,6 +34,22 @@ def test_the_names_and_newest_values_of_all_metrics_are_found(path: Path) -> Non
     assert [point.value for point in reader.metric(RUN, "return/mean", since_epoch=2)] == [2.0, 3.0]
 
 
+def test_the_curves_of_one_hook_are_found_at_once_from_an_epoch_on(path: Path) -> None:
+    with StatsStore(path, run_id=RUN) as store:
+        store.begin_attempt(2, reading(3), resumed_from=30)
+        store.log_metrics([metric_row({"loss": 9.0}, reading(3), hook="another")])
+    reader = StatsReader(path)
+
+    curves = reader.metrics_since(RUN, 2, hook="learner")
+
+    assert {name: curves[name] for name in ("loss", "tail")} == {
+        name: [point for point in reader.metric(RUN, name, since_epoch=2) if point.value != 9.0]
+        for name in ("loss", "tail")
+    }
+    assert [point.value for point in reader.metrics_since(RUN, 0, hook="another")["loss"]] == [9.0]
+    assert reader.metrics_since(RUN, 0) == {}
+
+
 def test_trackers_are_given_whole_epochs_in_order(path: Path) -> None:
     reader = StatsReader(path)
 
