@@ -13,7 +13,7 @@ INPUTS := pyproject.toml constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv train test lint check bench test-faults format constraints clean
+.PHONY: help venv train test test-again lint check bench test-faults format constraints clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
@@ -45,6 +45,9 @@ train: $(VENV)/.core ## train the default recipe (TRAIN_ARGS="--seed 1"); instal
 
 test: $(VENV)/.dev ## run all tests but the long versions of test-faults
 	$(BIN)/pytest -n $(WORKERS) tests
+
+test-again: $(VENV)/.dev ## run the tests that failed last once more, one after the other
+	$(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none tests
 
 lint: $(VENV)/.dev ## format, lint, types and import rules
 	$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import multiprocessing
 import os
 import sys
@@ -30,7 +31,7 @@ class Busy:
     def perform(self, payload: Any) -> Any:
         while payload:
             sum(range(10_000_000))
-        return payload
+        return os.getpid()
 
     def close(self) -> None:
         pass
@@ -47,8 +48,12 @@ def watched_by_a_thread() -> Busy:
 def main() -> None:
     pool = ProcessPool(watched_by_a_thread if sys.argv[1] == "waits-for-threads" else Busy, workers=2)
     pool.publish(0, {"weight": torch.zeros(1_000_000)})
-    gather(pool, [Task(TaskKey(slot, 0), 0) for slot in range(4)])
-    pool.submit(Task(TaskKey(0, 1), 1))  # one worker computes, the other is idle
+    heard: set[int] = set()
+    rounds = itertools.count()
+    while heard != set(pool.pids):  # one that is only just starting has not said yet what Ctrl-C means to it
+        step = next(rounds)
+        heard |= {result.value for result in gather(pool, [Task(TaskKey(slot, step), 0) for slot in range(4)])}
+    pool.submit(Task(TaskKey(0, next(rounds)), 1))  # one worker computes, the other is idle
     sys.stdout.write(" ".join(map(str, pool.pids)) + "\n")
     sys.stdout.flush()
     if sys.argv[1] == "raises":
