@@ -36,6 +36,11 @@ class Answer:
         finally:
             self._lock.release()
 
-    def last(self, seconds: float) -> bool:
-        """Let nobody make it any more; tell whether whoever was at it has ended within some seconds."""
-        return self._lock.acquire(timeout=seconds)
+    def between(self, act: Callable[[], None], *, seconds: float) -> None:
+        """Do something while nobody makes it; not at all if whoever is at it takes longer than some seconds."""
+        if not self._lock.acquire(timeout=seconds):
+            return
+        try:
+            act()
+        finally:
+            self._lock.release()

@@ -58,8 +58,7 @@ class _Look:
     curves: dict[tuple[str, str], Answer] = field(default_factory=dict[tuple[str, str], Answer])
 
     def close(self) -> None:
-        if self.view.last(CLOSING_SECONDS):
-            self.watched.close()
+        self.view.between(self.watched.close, seconds=CLOSING_SECONDS)
 
 
 class Looks:

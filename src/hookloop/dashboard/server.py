@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
@@ -39,14 +39,12 @@ class DashboardServer:
         self.is_loopback = _address_of(self._socket).is_loopback
         """Whether it is heard on this machine alone."""
         names = {name, *_LOOPBACK} if self.is_loopback else {name}
-        hosts = [f"{each}:{self.port}" for each in names]
-        hosts += names if self.port == _USUAL_PORT else []  # which browsers leave out
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.url = f"http://{name}:{self.port}/?token={token}"
         """Where to look, with the token in it."""
         self._looks = Looks(runs_dir)
         app = make_app(self._looks, is_ending=lambda: self._server.should_exit)
-        guard = Guard(app, hosts=[f"{each}:{self.port}" for each in names], token=token, cookie=f"hookloop-{self.port}")
+        guard = Guard(app, hosts=hosts_of(names, self.port), token=token, cookie=f"hookloop-{self.port}")
         self._server = uvicorn.Server(
             uvicorn.Config(
                 guard,
@@ -72,6 +70,11 @@ class DashboardServer:
     def stop(self) -> None:
         """Let the server end; another thread may ask for it."""
         self._server.should_exit = True
+
+
+def hosts_of(names: Collection[str], port: int) -> list[str]:
+    """Return how browsers call a server in their requests; the usual port they leave out."""
+    return [f"{name}:{port}" for name in names] + (list(names) if port == _USUAL_PORT else [])
 
 
 def _listening(host: str, port: int) -> socket.socket:

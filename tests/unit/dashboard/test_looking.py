@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hookloop.dashboard.looking import CURVES_SECONDS, IDLE_SECONDS, LIST_SECONDS, VIEW_SECONDS, Looks
+from hookloop.dashboard.server import hosts_of
 from hookloop.errors import ConfigError, UnknownNameError
 from hookloop.runs import watched_run
 from hookloop.runs.folder import RunConfig, RunFolder
@@ -194,6 +195,22 @@ def test_a_run_that_has_ended_without_a_heartbeat_has_ended(served: Served) -> N
     served.make("mine", outcome="stopped")
 
     assert served.view("mine")["status"] == "stopped"
+
+
+def test_who_still_holds_a_run_that_is_closed_is_answered(served: Served) -> None:
+    served.make("mine")
+    look = served.looks._look("mine")
+
+    look.close()
+
+    assert json.loads(look.view.give(lambda: b"1", seconds=0.0, now=lambda: 0.0)) == 1
+    assert look.watched.view().run == "mine"
+    look.close()
+
+
+def test_the_usual_port_is_left_out_by_browsers() -> None:
+    assert hosts_of(["localhost"], 8420) == ["localhost:8420"]
+    assert hosts_of(["localhost"], 80) == ["localhost:80", "localhost"]
 
 
 def test_curves_say_up_to_which_epoch_they_are_and_old_ones_are_forgotten(served: Served) -> None:
